@@ -9,8 +9,8 @@
 #include "proto/recording.h"
 #include "proto/user_event.h"
 
-/* Share of a recording's pairs above which they are no accident (besides AUDIT_REFUTES): one in
- * 1000. */
+/* Above this share of all pairs, violations are no accident, so the map is wrong: one in 1000.
+ * AUDIT_REFUTES is the other limit. */
 enum { REFUTED_SHARE = 1000 };
 
 bool account_untrusted(const struct pipeline_source *s, const struct model *m)
@@ -73,7 +73,7 @@ static void missing_write(const struct model *m, uint32_t source, char *out, siz
 	for (size_t i = 0; (e = user_events_at(model_user_events(m), i, &of)); i++) {
 		const size_t used = strlen(out);
 
-		/* An id may have had another meaning before. */
+		/* The id may have had another meaning in an earlier session. */
 		if (of != source || !(e->flags & (USER_FAILED | USER_DETACHED)) ||
 		    user_events_find(model_user_events(m), of, e->id) != e)
 			continue;

@@ -10,7 +10,7 @@ enum { CHUNK_EVENTS = 1024 };
 
 struct chunk {
 	size_t n;
-	bool advances; /* after the events, to `now` */
+	bool advances; /* after the events: the time to advance to */
 	struct host_ns now;
 	struct timeline_event events[CHUNK_EVENTS];
 };
@@ -18,7 +18,7 @@ struct chunk {
 struct handover {
 	struct model *model;
 	struct relay relay;
-	int error; /* the taker's; the reader looks once it has settled */
+	int error; /* belongs to the taker; the reader looks at it only after relay_settle() */
 	struct chunk chunks[RELAY_CHUNKS];
 };
 
@@ -93,7 +93,7 @@ void handover_take(struct handover *h)
 		struct chunk *c = &h->chunks[index];
 
 		for (size_t i = 0; i < c->n; i++) {
-			/* Other errors are the event's: it makes no sense. */
+			/* other errors concern a malformed event */
 			if (model_push(h->model, &c->events[i]) == -ENOMEM)
 				h->error = -ENOMEM;
 		}

@@ -11,7 +11,8 @@
 
 enum {
 	HOLD_BYTES = 8 << 20,
-	HELD_ALIGN = 8, /* of what lies in stream.held: events are read in place */
+	/* alignment of what stream.held contains, because events are read in place */
+	HELD_ALIGN = 8,
 };
 
 /* Before each held content in stream.held: the bytes of a frame or the events of a batch. */
@@ -23,7 +24,7 @@ struct held_content {
 	uint64_t len;
 };
 
-/* A frame's -errno: only -ENOMEM is ours, the rest is the sender's fault and counted. */
+/* Takes the result of a frame. -ENOMEM is our own error; any other is the sender's and counted. */
 static int blame(struct stream *s, int err)
 {
 	if (err && err != -ENOMEM) {

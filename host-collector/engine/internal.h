@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Definitions that the files of the pipeline share: pipeline.c orders and holds frames and answers
- * queries, messages.c and batches.c process the content of frames. */
+ * queries, messages.c, heartbeats.c and batches.c process the content of frames. */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
 
@@ -178,6 +178,9 @@ static inline bool stream_is_host(const struct stream *s)
 }
 /* Announces the stream's VM to the models once. Returns 0 or -errno. */
 int stream_announce(struct pipeline *p, struct stream *s);
+/* Notifies the model, once and before the events of an announced VM, that its agent counts short
+ * handlers. Does nothing if the agent is not known to do that. Returns 0 or -errno. */
+int stream_handlers_emit(struct pipeline *p, struct stream *s);
 /* Handles the HELLO of another boot: ends the previous boot after its last event, and schedules
  * the notification of the model for that time. Returns 0 or -ENOMEM. */
 int stream_reboot(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
@@ -223,5 +226,12 @@ int message_take(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t ar
 int message_learn(struct pipeline *p, struct stream *s, uint8_t kind, uint64_t arrival_tsc,
 		  const uint8_t *payload, size_t len);
 bool message_has_clock_facts(uint8_t kind);
+
+/* heartbeats.c: process the unpacked message in p->in; rows of the table in messages.c. They return
+ * as message_take() does. */
+int heartbeat_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
+int heartbeat_learn(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
+int heartbeat_check(const struct pipeline *p, const struct stream *s);
+int echo_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc);
 
 #endif

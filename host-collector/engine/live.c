@@ -19,14 +19,14 @@ static const int64_t silent_after_ns = 500000000; /* five heartbeats */
  * vCPUs have been seen idle meanwhile, when a live agent would have sent a frame; the second in
  * any case. */
 static const int64_t ends_after_idle_ns = 3000000000, ends_after_ns = 30000000000;
-/* The merged model's open stalls are those of the present only if it is not further behind. */
+/* The open stalls of the merged model are ongoing only if it is at most this far behind. */
 static const int64_t behind_ns = 1000000000;
 
 /* A stall that was reported. */
 struct said {
 	uint32_t vm;
 	uint16_t cpu;
-	bool still;     /* seen again in this tick */
+	bool still;     /* found again in this tick */
 	int64_t length; /* time of its last report, ns */
 };
 
@@ -35,8 +35,8 @@ struct agent {
 	bool silent, gone;
 	uint64_t heard_tsc; /* time of the last frame before the silence */
 	struct host_ns heard;
-	/* Since its last frame: vCPUs that were seen halted, and whether one of them went to sleep
-	 * meanwhile, hence ran before. */
+	/* Since the last frame: the vCPUs that halted, and whether one of them ran before it
+	 * halted. */
 	uint64_t idled[VS_CPUS_MAX / 64];
 	bool slept;
 };
@@ -51,7 +51,7 @@ struct live {
 	struct said said[ONGOING_MAX];
 	struct agent agents[AGENTS_MAX];
 	struct incident ongoing[ONGOING_MAX];
-	struct report *report; /* of the whole stall, when it is over */
+	struct report *report; /* of the whole stall, after it has ended */
 };
 
 static void on_incident(void *context, const struct report *report)
@@ -62,7 +62,7 @@ static void on_incident(void *context, const struct report *report)
 	l->options.incident(l->options.context, report);
 }
 
-/* The early model has seen its end, the merged model reports it. */
+/* the early model has seen its end; the merged model will report it */
 static void on_early_incident(void *context, const struct report *report)
 {
 	(void)context;
@@ -76,7 +76,7 @@ static bool on_dmesg(void *context, uint32_t vm, struct host_ns t, struct dmesg_
 	return account_dmesg(&l->pipeline, vm, t, out);
 }
 
-/* What the host's events show of a guest whose agent sends nothing. */
+/* What the host's events show about a guest whose agent is silent. */
 static void idle_note(struct agent *a, const struct vcpu_span *span)
 {
 	const uint32_t bit = span->vcpu % VS_CPUS_MAX;
@@ -174,8 +174,8 @@ static struct said *said_find(struct live *l, uint32_t vm, uint16_t cpu)
 	return NULL;
 }
 
-/* Reports an ongoing stall when it is first seen, and again each time its length has doubled. If
- * both models see it, the model that is asked first reports it. */
+/* Reports an ongoing stall when it is first found, and again each time its length has doubled. If
+ * both models have it, the one that is asked first reports it. */
 static void ongoing_report(struct live *l, struct report_builder *b, const struct model *m)
 {
 	size_t n = report_builder_ongoing(b, l->ongoing, ONGOING_MAX);
@@ -194,7 +194,7 @@ static void ongoing_report(struct live *l, struct report_builder *b, const struc
 		if (said->still)
 			continue;
 		said->still = true;
-		/* A shorter one is another. */
+		/* A shorter one is another stall. */
 		if (length < 2 * said->length && length >= said->length)
 			continue;
 		said->length = length;
@@ -227,7 +227,7 @@ static struct agent *agent_get(struct live *l, uint32_t vm)
 	return &l->agents[l->n_agents++];
 }
 
-/* "; vCPU 0 guest for 1.2 s, vCPU 1 runnable for 400 ms": what the host knows meanwhile. */
+/* Describes what the host knows: "; vCPU 0 guest for 1.2 s, vCPU 1 runnable for 400 ms". */
 static void vcpus_describe(const struct live *l, uint32_t vm, struct host_ns now, char *out,
 			   size_t out_bytes)
 {
@@ -246,7 +246,7 @@ static void vcpus_describe(const struct live *l, uint32_t vm, struct host_ns now
 	}
 }
 
-/* Returns true if all vCPUs have idled. */
+/* Returns true if all vCPUs were idle at some time. */
 static bool guest_idles(const struct live *l, struct agent *a)
 {
 	uint32_t vcpus[VS_CPUS_MAX];
@@ -258,7 +258,8 @@ static bool guest_idles(const struct live *l, struct agent *a)
 		struct vcpu_span span;
 
 		if (!model_vcpu_current(l->early, a->vm, vcpus[i], &span))
-			idle_note(a, &span); /* a vCPU that still sleeps has not been reported */
+			/* the model has not yet passed on the span of a vCPU that still sleeps */
+			idle_note(a, &span);
 		all = all && a->idled[bit / 64] & 1ull << bit % 64;
 	}
 	return all && a->slept;
@@ -281,7 +282,7 @@ static void agent_silent(struct live *l, struct agent *a, const struct pipeline_
 	    duration_text(now.ns - heard.ns).text, vcpus);
 }
 
-/* From here on the guest's half is not waited for. */
+/* From here on the merge does not wait for the guest's stream. */
 static int agent_gone(struct live *l, struct agent *a, const struct pipeline_source *s,
 		      const char *why)
 {
@@ -363,7 +364,7 @@ int live_finish(struct live *l)
 
 	if (!err)
 		err = account_give(l->pipeline, l->model, 0, l->builder);
-	/* Hands out what is still open. */
+	/* Reports what is still open. */
 	l->report = report_builder_finish(l->builder);
 	return err;
 }

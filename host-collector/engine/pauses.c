@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A VM that the model does not know has no vCPU to explain. */
+/* Without a vCPU in the model there is nothing that a pause could explain. */
 static void pause_deliver(struct model *m, const struct pause *p)
 {
 	if (p->kind == NOTE_MIGRATION || p->kind == NOTE_MIGRATION_OVER)

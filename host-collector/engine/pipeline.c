@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Orders frames, and answers queries. held.c holds what waits for a round trip; messages.c and
- * batches.c process the content of frames.
+ * Orders frames, and answers queries. held.c holds what waits for a round trip; messages.c,
+ * heartbeats.c and batches.c process the content of frames.
  */
 #include "host-collector/engine/pipeline.h"
 

@@ -15,7 +15,7 @@ void quotas_fini(struct quotas *q)
 
 static void deliver_first(struct quotas *q, struct model *m, size_t n)
 {
-	/* A vCPU that the model does not know has nothing to explain. */
+	/* There is nothing to explain for a vCPU that the model does not know. */
 	for (size_t i = 0; i < n; i++)
 		model_quota(m, &q->waiting[i]);
 	q->n -= n;

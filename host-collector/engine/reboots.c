@@ -8,7 +8,7 @@
 
 bool note_is_reset(const struct message_note *m)
 {
-	/* vm/vm.c writes the name of QEMU's event behind its text. */
+	/* vm/vm.c writes the name of QEMU's event after the text. */
 	return m->kind == NOTE_VM_EVENT && strstr(m->text, "(QMP RESET");
 }
 
@@ -22,7 +22,7 @@ void reboots_note(struct stream_reboots *r, const struct message_note *m)
 	}
 }
 
-/* The newest line of the boot's log that says why it ended; NULL if none does. */
+/* Returns the newest line of the boot's log that says why the boot ended, or NULL. */
 static const char *log_why(const struct stream *s, uint32_t boot)
 {
 	static const char *const marks[] = {"Kernel panic - not syncing", "reboot: ", "kexec: ",

@@ -18,7 +18,8 @@ struct limit {
 	void *context;
 };
 
-/* 0 and *info, or -errno. *opened: the error, if any, is not that of opening. */
+/* Returns 0 and *info, or -errno. Sets *opened if the file was opened, so that the error, if any,
+ * came later. */
 static int pass(struct pipeline *p, const char *path, entry_sink sink, const char *what,
 		const struct limit *limit, struct recording_info *info, bool *opened)
 {
@@ -64,7 +65,8 @@ static void *frames_read(void *context)
 	return NULL;
 }
 
-/* The second pass: what a thread of its own reads is worked on here. 0 or -errno. */
+/* The second pass: another thread reads the frames, and this one processes them. Returns 0 or
+ * -errno. */
 static int replay(struct pipeline *p, const char *path, const struct limit *limit,
 		  struct recording_info *info, bool *opened)
 {

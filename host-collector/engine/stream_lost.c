@@ -26,7 +26,7 @@ void stream_lost(struct stream *s, int64_t begin_ns, int64_t end_ns)
 		user -= reported;
 	}
 	if (end_ns == INT64_MIN)
-		return; /* with the next that has a place */
+		return; /* with the next batch that has a place on the timeline */
 	span.counts = (struct loss_counts){.kernel = now->dropped_kernel - noted->kernel,
 					   .user = user,
 					   .channel = channel > 0 ? (uint64_t)channel : 0};
