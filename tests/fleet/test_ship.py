@@ -98,6 +98,15 @@ class Stage:
         wrong = self.ship("http", self.segment, SHIP_TO="elsewhere", SHIP_URL=self.url)
         assert wrong.returncode == 2 and b"SHIP_TO" in wrong.stderr, wrong
 
+    def otlp_without_jq(self):
+        """A segment that could not be translated is not delivered."""
+        self.stand_in("jq")
+        (self.folder / "jq.code").write_text("127")
+        Engine.requests.clear()
+        done = self.ship("http", self.segment, SHIP_TO="otlp", SHIP_URL=self.url)
+        assert done.returncode and not Engine.requests, (done, Engine.requests)
+        (self.programs / "jq").unlink()
+
     def http_hides(self):
         """The credentials are in no argument."""
         self.stand_in("curl")
@@ -138,6 +147,7 @@ if __name__ == "__main__":
     try:
         stage.http()
         stage.http_fails()
+        stage.otlp_without_jq()
         stage.http_hides()
         stage.kcat()
         stage.rclone()
