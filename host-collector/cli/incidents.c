@@ -131,7 +131,7 @@ static bool concerns_vm(struct json_object *o, const char *vm)
 static bool is_wanted(const struct incidents_arguments *a, struct json_object *o, int64_t now_ns)
 {
 	return (!a->since_ns ||
-		now_ns - number_of(o, "begin_realtime_ns") <= (int64_t)a->since_ns) &&
+		number_of(o, "begin_realtime_ns") >= now_ns - (int64_t)a->since_ns) &&
 	       (!a->verdict || !strcmp(what_of(o), a->verdict)) &&
 	       (!a->vm || concerns_vm(o, a->vm)) &&
 	       (!a->host || is_of(o, a->host, "host_name", "host_id"));
@@ -210,7 +210,8 @@ static void csv_show(struct json_object *o)
 static void show(struct json_object *o, const char *format)
 {
 	if (!strcmp(format, "json"))
-		puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+		puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
+							       JSON_C_TO_STRING_NOSLASHESCAPE));
 	else if (!strcmp(format, "csv"))
 		csv_show(o);
 	else
@@ -239,6 +240,15 @@ static void all_show(const struct incidents_arguments *a, const struct incident_
 	}
 	if (!shown && !strcmp(format, "text"))
 		puts("no such incident");
+	if (a->from.n && !incident_log_files(l))
+		fputs("vcpuscope incidents: there are no segments: name the folders that have "
+		      "incidents-*.jsonl, for example 'collected/*'\n",
+		      stderr);
+	if (incident_log_newer(l))
+		fprintf(stderr,
+			"vcpuscope incidents: %llu records are of a newer version; skipped: use a "
+			"vcpuscope as new as that of their host\n",
+			(unsigned long long)incident_log_newer(l));
 	if (incident_log_skipped(l))
 		fprintf(stderr,
 			"vcpuscope incidents: %llu lines are no records of incidents; skipped\n",

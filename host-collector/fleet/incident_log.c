@@ -28,7 +28,7 @@ struct incident_log {
 	size_t n, capacity;
 	char **files;
 	size_t n_files;
-	uint64_t skipped;
+	uint64_t skipped, newer;
 };
 
 struct incident_log *incident_log_new(void)
@@ -47,22 +47,34 @@ void incident_log_free(struct incident_log *l)
 	free(l);
 }
 
-static bool place_of(struct json_object *o, struct place *out)
+enum line_kind { LINE_RECORD, LINE_NEWER, LINE_OTHER };
+
+/* What a line is. A schema with another number may use the same names for other things. */
+static enum line_kind place_of(struct json_object *o, struct place *out)
 {
+	static const char known[] = "vcpuscope.incident/2", family[] = "vcpuscope.incident/";
 	struct json_object *schema, *id, *seq, *begin;
+	const char *text;
 
 	if (!json_object_object_get_ex(o, "schema", &schema) ||
-	    strcmp(json_object_get_string(schema), "vcpuscope.incident/2") != 0 ||
-	    !json_object_object_get_ex(o, "incident_id", &id) ||
+	    !json_object_is_type(schema, json_type_string))
+		return LINE_OTHER;
+	text = json_object_get_string(schema);
+	if (strcmp(text, known) != 0)
+		return !strncmp(text, family, sizeof(family) - 1) &&
+				       strtoul(text + sizeof(family) - 1, NULL, 10) > 2
+			       ? LINE_NEWER
+			       : LINE_OTHER;
+	if (!json_object_object_get_ex(o, "incident_id", &id) ||
 	    !json_object_is_type(id, json_type_string) ||
 	    json_object_get_string_len(id) != ID_BYTES ||
 	    !json_object_object_get_ex(o, "seq", &seq) ||
 	    !json_object_object_get_ex(o, "begin_realtime_ns", &begin))
-		return false;
+		return LINE_OTHER;
 	memcpy(out->id, json_object_get_string(id), ID_BYTES);
 	out->seq = (uint32_t)json_object_get_int64(seq);
 	out->begin_ns = json_object_get_int64(begin);
-	return true;
+	return LINE_RECORD;
 }
 
 static int place_add(struct incident_log *l, const struct place *place)
@@ -107,10 +119,16 @@ static int file_add(struct incident_log *l, const char *path)
 						? json_tokener_parse(line)
 						: NULL;
 
-		if (o && place_of(o, &place))
+		switch (o ? place_of(o, &place) : LINE_OTHER) {
+		case LINE_RECORD:
 			err = place_add(l, &place);
-		else
+			break;
+		case LINE_NEWER:
+			l->newer++;
+			break;
+		case LINE_OTHER:
 			l->skipped++;
+		}
 		json_object_put(o);
 		place.offset += (uint64_t)len;
 	}
@@ -200,6 +218,16 @@ size_t incident_log_count(const struct incident_log *l)
 uint64_t incident_log_skipped(const struct incident_log *l)
 {
 	return l->skipped;
+}
+
+size_t incident_log_files(const struct incident_log *l)
+{
+	return l->n_files;
+}
+
+uint64_t incident_log_newer(const struct incident_log *l)
+{
+	return l->newer;
 }
 
 struct json_object *incident_log_get(const struct incident_log *l, size_t index)

@@ -25,7 +25,12 @@ void incident_log_sort(struct incident_log *l);
  * be read any more). */
 size_t incident_log_count(const struct incident_log *l);
 struct json_object *incident_log_get(const struct incident_log *l, size_t index);
+/* Returns the number of files that were read. */
+size_t incident_log_files(const struct incident_log *l);
 /* Returns the number of lines that were skipped because they are no records. */
 uint64_t incident_log_skipped(const struct incident_log *l);
+/* Returns the number of records with a newer schema; they are skipped, too, and not counted above.
+ */
+uint64_t incident_log_newer(const struct incident_log *l);
 
 #endif

@@ -104,13 +104,36 @@ static void test_hostile(void **state)
 			"{\"schema\":7,\"incident_id\":{},\"seq\":[]}\n"
 			"{\"schema\":\"vcpuscope.incident/2\",\"incident_id\":\"short\",\"seq\":1,"
 			"\"begin_realtime_ns\":1}\n"
+			"{\"schema\":null}\n{\"schema\":[\"vcpuscope.incident/2\"]}\n"
 			"[]\nnull\n\n{{{{\n\x01\xff\n" LINE("ddd", -1, -5, ));
 	snprintf(path, sizeof(path), "%s/x", folder);
 	assert_int_equal(incident_log_add(l, path), 0);
 	assert_int_equal(incident_log_add(l, "/nonexistent"), -ENOENT);
 	incident_log_sort(l);
 	assert_int_equal(incident_log_count(l), 1);
-	assert_int_equal(incident_log_skipped(l), 8);
+	assert_int_equal(incident_log_skipped(l), 10);
+	assert_int_equal(incident_log_newer(l), 0);
+	incident_log_free(l);
+}
+
+/* Hosts with a newer daemon beside this one: their records are counted apart. An empty segment, and
+ * one that was cut in a line, are read as far as they go. */
+static void test_newer(void **state)
+{
+	struct incident_log *l = incident_log_new();
+
+	(void)state;
+	file_write(SEGMENT "01.jsonl",
+		   LINE("aaa", 0, 50, ) "{\"schema\":\"vcpuscope.incident/3\",\"incident_id\":7}\n"
+					"{\"schema\":\"vcpuscope.incident/10\"}\n");
+	file_write(SEGMENT "02.jsonl", "");
+	file_write(SEGMENT "03.jsonl", LINE("bbb", 0, 60, ) "{\"schema\":\"vcpusc");
+	assert_int_equal(incident_log_add(l, folder), 0);
+	incident_log_sort(l);
+	assert_int_equal(incident_log_count(l), 2);
+	assert_int_equal(incident_log_files(l), 3);
+	assert_int_equal(incident_log_newer(l), 2);
+	assert_int_equal(incident_log_skipped(l), 1);
 	incident_log_free(l);
 }
 
@@ -132,6 +155,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_newest, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_newer, setup, teardown),
 		cmocka_unit_test(test_golden),
 	};
 
