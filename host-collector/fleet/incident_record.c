@@ -385,25 +385,50 @@ struct json_object *incident_loss_json(const struct host_facts *host,
 	return o;
 }
 
+/* Makes the record shorter: a culprit, or else a text, the least needed first. False: nothing is
+ * left. */
+static bool shorten(struct json_object *record)
+{
+	static const char *const texts[] = {
+		"guest_text",     "vm_cgroup",      "storage_mount", "evidence_folder",
+		"storage_source", "storage_server", "storage_pool",  "vm_owner",
+	};
+	struct json_object *value = NULL;
+	size_t n = 0;
+
+	if (json_object_object_get_ex(record, "culprits", &value))
+		n = json_object_array_length(value);
+	if (n) {
+		json_object_array_del_idx(value, n - 1, 1);
+		return true;
+	}
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		if (!json_object_object_get_ex(record, texts[i], &value) || !value)
+			continue;
+		replace(record, texts[i], NULL);
+		return true;
+	}
+	if (!json_object_object_get_ex(record, "labels", &value) ||
+	    !json_object_object_length(value))
+		return false;
+	replace(record, "labels", json_object_new_object());
+	return true;
+}
+
 size_t incident_record_line(struct json_object *record, char *out, size_t bytes)
 {
-	struct json_object *culprits = NULL;
-
-	if (!record)
-		return 0;
-	json_object_object_get_ex(record, "culprits", &culprits);
-	for (;;) {
+	while (record) {
 		const char *text = json_object_to_json_string_ext(record, JSON_C_TO_STRING_PLAIN);
 		const size_t len = text ? strlen(text) : SIZE_MAX;
-		size_t n = culprits ? json_object_array_length(culprits) : 0;
 
 		if (len < bytes) {
 			memcpy(out, text, len + 1);
 			return len;
 		}
-		if (!text || !n)
+		if (!text || !shorten(record))
 			return 0;
-		json_object_array_del_idx(culprits, n - 1, 1);
-		replace(record, "truncated", json_object_new_boolean(true));
+		if (json_object_object_get_ex(record, "truncated", NULL))
+			replace(record, "truncated", json_object_new_boolean(true));
 	}
+	return 0;
 }

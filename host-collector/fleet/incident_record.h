@@ -67,8 +67,9 @@ struct json_object *incident_sum_json(const struct host_facts *host, const struc
 struct json_object *incident_loss_json(const struct host_facts *host,
 				       const struct outbox_loss *loss);
 
-/* Writes the line, without '\n' and with a NUL. Leaves out culprits, the smallest first, until it
- * is shorter than `bytes`. Returns its length, or 0 if there is no memory or even so no room. */
+/* Writes the line, without '\n' and with a NUL. Leaves out culprits, the smallest first, and then
+ * long texts and the labels, until it is shorter than `bytes`. Returns its length, or 0 if there is
+ * no memory. INCIDENT_LINE_MAX has room for what is left. */
 size_t incident_record_line(struct json_object *record, char *out, size_t bytes);
 
 /* Adds the members that records of all kinds have, about the host and about the VM (NULL: null).

@@ -183,6 +183,50 @@ static void test_hostile(void **state)
 	json_object_put(json);
 }
 
+/* The same of every text that somebody else chooses, without culprits: the line is not lost. */
+static void test_hostile_texts(void **state)
+{
+	static const struct record_evidence evidence = {"web1-x", "h/i.vcs", 17, NULL};
+	struct vm_facts facts;
+	struct storage storage;
+	struct incident incident;
+	struct incident_record r;
+	struct json_object *json, *vcpu = NULL;
+	char label[64];
+
+	(void)state;
+	incident_fill(&incident);
+	incident.n_culprits = 0;
+	memset(incident.because, '\x7f', sizeof(incident.because) - 1);
+	memset(&facts, '\x01', sizeof(facts));
+	facts.uuid[0] = facts.pod_uid[0] = 0;
+	memset(&storage, '\x1b', sizeof(storage));
+	snprintf(storage.device, sizeof(storage.device), "8:1");
+	memset(label, '\x02', sizeof(label) - 1);
+	label[sizeof(label) - 1] = 0;
+	host.n_labels = HOST_LABELS_MAX;
+	for (size_t i = 0; i < HOST_LABELS_MAX; i++) {
+		snprintf(host.labels[i].key, sizeof(host.labels[i].key), "%031zu", i);
+		memcpy(host.labels[i].value, label, sizeof(label));
+	}
+	r = record_of(&incident, NULL);
+	r.vm = &facts;
+	r.storage = &storage;
+	r.guest_text = true;
+	json = incident_record_json(&r, "0123456789abcdef0123456789abcdef");
+	incident_record_evidence(json, &evidence);
+	assert_in_range(incident_record_line(json, line, INCIDENT_LINE_MAX), 1000,
+			INCIDENT_LINE_MAX - 1);
+	json_object_put(json);
+	assert_int_equal(setup(NULL), 0);
+	assert_fits(FLEET "incident-2.schema.json", line);
+	json = json_tokener_parse(line);
+	assert_true(json_object_object_get_ex(json, "vcpu", &vcpu));
+	assert_int_equal(json_object_get_int(vcpu), 3);
+	assert_non_null(strstr(line, "\"truncated\":true"));
+	json_object_put(json);
+}
+
 static void test_evidence_and_sums(void **state)
 {
 	const struct record_evidence evidence = {
@@ -369,10 +413,15 @@ static void test_units(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_incident), cmocka_unit_test(test_trigger),
-		cmocka_unit_test(test_hostile),  cmocka_unit_test(test_evidence_and_sums),
-		cmocka_unit_test(test_figures),  cmocka_unit_test(test_examples),
-		cmocka_unit_test(test_labels),   cmocka_unit_test(test_units),
+		cmocka_unit_test(test_incident),
+		cmocka_unit_test(test_trigger),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_hostile_texts),
+		cmocka_unit_test(test_evidence_and_sums),
+		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_examples),
+		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_units),
 		cmocka_unit_test(test_storage),
 	};
 
