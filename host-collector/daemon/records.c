@@ -17,8 +17,13 @@
 #include "host-collector/fleet/incident_record.h"
 
 enum {
-	KEPT = 8,            /* records of a VM that may be written again */
-	SUM_MS = 1000,       /* how often the sum above the rate is written */
+	/* Records of a VM that may be written again: more than live.c reports as ongoing at once.
+	 */
+	KEPT = 72,
+	KEPT_LOOK_MS = 1000,
+	KEPT_MS = 120000, /* for so long; its recording is saved well before */
+	SUM_MS = 1000,    /* how often the sum above the rate is written */
+	SUM_LASTS_MS = 60000,
 	OPEN_MAX_MS = 60000, /* an incident that lasts, and of which nothing more is heard */
 };
 
@@ -40,7 +45,7 @@ struct records_vm {
 	const struct metrics *metrics;
 	struct vm_facts facts;
 	struct kept kept[KEPT];
-	size_t next_kept, newest_firing; /* indices; newest_firing == KEPT: none */
+	size_t newest_firing; /* index of a kept record; KEPT: none */
 	struct figures_interval figures;
 	bool summed; /* it is counted in the sum's VMs */
 	struct records_vm *next;
@@ -57,7 +62,7 @@ struct records {
 	struct incident_sum sum;
 	unsigned sum_seq;
 	bool sum_changed;
-	uint64_t sum_ms;
+	uint64_t sum_begin_ms, sum_ms, kept_ms;
 	size_t n_jobs; /* hashes in progress */
 	bool closing;
 };
@@ -117,7 +122,7 @@ static void sum_add(struct records_vm *v, const struct incident *incident)
 
 	if (!r->sum.count) {
 		r->sum.begin_realtime_ns = clock_realtime_ns();
-		r->sum_ms = clock_monotonic_ms();
+		r->sum_begin_ms = r->sum_ms = clock_monotonic_ms();
 	}
 	r->sum.end_realtime_ns = clock_realtime_ns();
 	r->sum.count++;
@@ -135,8 +140,7 @@ static void sum_tick(struct records *r, uint64_t now_ms)
 {
 	if (r->sum_changed && now_ms - r->sum_ms >= SUM_MS)
 		sum_write(r);
-	if (r->sum.count && !r->sum_changed &&
-	    clock_realtime_ns() - r->sum.begin_realtime_ns > 60000000000) {
+	if (r->sum.count && !r->sum_changed && now_ms - r->sum_begin_ms > SUM_LASTS_MS) {
 		r->sum = (struct incident_sum){0};
 		r->sum_seq = 0;
 		for (struct records_vm *v = r->vms; v; v = v->next)
@@ -189,14 +193,21 @@ static int64_t wall_ns(const struct records_vm *v, struct host_ns t)
 									: clock_realtime_ns();
 }
 
+/* Forgets the oldest record that needs no further line, if none is free. */
 static struct kept *kept_new(struct records_vm *v)
 {
-	struct kept *k = &v->kept[v->next_kept];
+	struct kept *k = v->kept;
 
+	for (size_t i = 1; i < KEPT && k->record; i++) {
+		struct kept *at = &v->kept[i];
+
+		if (!at->record || (k->ongoing && !at->ongoing) ||
+		    (k->ongoing == at->ongoing && at->written_ms < k->written_ms))
+			k = at;
+	}
 	json_object_put(k->record);
-	if (v->newest_firing == v->next_kept)
+	if (v->newest_firing == (size_t)(k - v->kept))
 		v->newest_firing = KEPT;
-	v->next_kept = (v->next_kept + 1) % KEPT;
 	*k = (struct kept){0};
 	return k;
 }
@@ -479,6 +490,15 @@ void records_vm_end(struct records_vm *v)
 	v->metrics = NULL;
 }
 
+/* The last line of an incident that was reported while it lasted, and whose end nobody saw. */
+static void kept_close(struct records_vm *v, struct kept *k)
+{
+	k->ongoing = false;
+	incident_record_seq(k->record, ++k->seq, false);
+	line_add(v->records, k->record);
+	k->written_ms = clock_monotonic_ms();
+}
+
 void records_vm_free(struct records_vm *v)
 {
 	struct records_vm **at;
@@ -486,27 +506,32 @@ void records_vm_free(struct records_vm *v)
 	if (!v)
 		return;
 	records_vm_end(v);
-	for (size_t k = 0; k < KEPT; k++)
+	for (size_t k = 0; k < KEPT; k++) {
+		if (v->kept[k].record && v->kept[k].ongoing)
+			kept_close(v, &v->kept[k]);
 		json_object_put(v->kept[k].record);
+	}
 	for (at = &v->records->vms; *at != v; at = &(*at)->next)
 		;
 	*at = v->next;
 	free(v);
 }
 
-/* An incident that was reported while it lasted, and whose end nobody saw: the guest's side may
- * have shown that it was none, or the run ended. */
-static void ongoing_tick(struct records_vm *v, uint64_t now_ms)
+/* Closes incidents whose end was not reported: the guest's side may have shown that they were none,
+ * or the run ended. Forgets records that will not be written again. */
+static void kept_tick(struct records_vm *v, uint64_t now_ms)
 {
 	for (size_t k = 0; k < KEPT; k++) {
 		struct kept *at = &v->kept[k];
+		const uint64_t age_ms = at->record ? now_ms - at->written_ms : 0;
 
-		if (!at->record || !at->ongoing || now_ms - at->written_ms < OPEN_MAX_MS ||
-		    (v->live && live_ongoing(v->live, COLLECTOR_VM)))
+		if (at->ongoing && age_ms >= OPEN_MAX_MS &&
+		    !(v->live && live_ongoing(v->live, COLLECTOR_VM)))
+			kept_close(v, at);
+		if (at->ongoing || age_ms < KEPT_MS)
 			continue;
-		at->ongoing = false;
-		incident_record_seq(at->record, ++at->seq, false);
-		line_add(v->records, at->record);
+		json_object_put(at->record);
+		*at = (struct kept){0};
 	}
 }
 
@@ -515,6 +540,7 @@ static void ongoing_tick(struct records_vm *v, uint64_t now_ms)
 void records_tick(struct records *r)
 {
 	const uint64_t now_ms = clock_monotonic_ms();
+	const bool kept_look = now_ms - r->kept_ms >= KEPT_LOOK_MS;
 	char why[256];
 
 	if (host_labels_parse(r->options.config->labels, &r->host, why, sizeof(why)))
@@ -529,8 +555,11 @@ void records_tick(struct records *r)
 		/* When a run begins, its process is not known yet. */
 		if (v->live && !v->facts.vmm[0])
 			record_vm_facts(v->vm, v->live, &v->facts);
-		ongoing_tick(v, now_ms);
+		if (kept_look)
+			kept_tick(v, now_ms);
 	}
+	if (kept_look)
+		r->kept_ms = now_ms;
 	outbox_tick(r->outbox, now_ms);
 }
 
