@@ -467,6 +467,16 @@ int outbox_evidence(struct outbox *o, const char *path, const char *incident_id)
 
 /* ---- time ---- */
 
+/* The number of the next report. An engine takes reports with one number for one report, so a
+ * removed outbox must not begin again, nor hosts that were cloned count alike: it is the time, if
+ * the clock was not set back. */
+static uint64_t number_after(uint64_t number)
+{
+	const int64_t now = clock_realtime_ns();
+
+	return now > 0 && (uint64_t)now > number ? (uint64_t)now : number + 1;
+}
+
 /* Takes what is not reported yet as the next report, unless one is under way. False: nothing. */
 static bool report_take(struct account *a)
 {
@@ -477,6 +487,7 @@ static bool report_take(struct account *a)
 	for (int full = 0; full < 2; full++) {
 		if (!memcmp(a->unreported[full], none, sizeof(none)))
 			continue;
+		a->number = number_after(a->number);
 		memcpy(a->reporting, a->unreported[full], sizeof(none));
 		memcpy(a->unreported[full], none, sizeof(none));
 		a->reporting_full = (uint64_t)full;
@@ -502,7 +513,6 @@ static void losses_report(struct outbox *o)
 		len = o->options.loss_line(o->options.context, &loss, line, OUTBOX_LINE_MAX);
 	if (len && !add(o, SEGMENT_INCIDENTS, line, len)) {
 		memset(a->reporting, 0, sizeof(a->reporting));
-		a->number++;
 		account_save(o);
 	}
 	free(line);

@@ -245,6 +245,41 @@ static void test_budget(void **state)
 	free(t);
 }
 
+/* Has an outbox of its own lose lines, and returns the number of its report. */
+static unsigned long long report_number(void)
+{
+	struct outbox *o = open_with(3 << 20, true);
+	unsigned long long number = 0;
+	uint64_t now = 1000;
+	char command[256];
+	FILE *found;
+
+	assert_non_null(o);
+	for (int r = 0; r < 3; r++) {
+		for (uint64_t i = 0; i < 2000; i++)
+			number_add(o, SEGMENT_FIGURES, i, 1000);
+		tick_all(o, &now, 61000);
+	}
+	tick_all(o, &now, 3000);
+	outbox_close(o);
+	snprintf(command, sizeof(command), "cat %s/incidents-*; rm -rf %s/*", folder, folder);
+	found = popen(command, "re");
+	assert_non_null(found);
+	assert_int_equal(fscanf(found, "{\"record\":\"loss\",\"number\":%llu,", &number), 1);
+	pclose(found);
+	return number;
+}
+
+/* An engine counts reports with one number once: an outbox that somebody removed, or one of a
+ * cloned host, has others. */
+static void test_report_numbers(void **state)
+{
+	const unsigned long long first = report_number();
+
+	(void)state;
+	assert_int_not_equal(first, report_number());
+}
+
 /* Without a shipper nothing is expected: the oldest goes, and is no loss. */
 static void test_local(void **state)
 {
@@ -483,6 +518,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_delivers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_budget, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_report_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_local, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_evidence, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
