@@ -21,15 +21,15 @@ struct chains {
 	void *closed_context;
 	struct chain_route *route;
 	struct lru index;
-	struct chain_group **groups; /* by slot; NULL: never used */
+	struct chain_group **groups; /* by slot; NULL: the slot was never used */
 	struct lru routes_index;
-	struct route *routes; /* by which each guest's irqs came last */
+	struct route *routes; /* the newest route of each irq of each guest */
 	size_t n_worst;
 	struct chain worst[CHAIN_WORST_MAX]; /* by falling latency */
-	uint64_t n_troubles;                 /* ever; the newest are kept */
+	uint64_t n_troubles;                 /* in total; only the newest are kept */
 	struct chain_trouble troubles[CHAIN_TROUBLES_MAX];
 	size_t n_timed;
-	uint32_t timed[MODEL_VMS_MAX]; /* VMs whose timers are seen */
+	uint32_t timed[MODEL_VMS_MAX]; /* VMs whose timer interrupts are seen */
 	uint64_t n_ticks;              /* ever */
 	struct chain_tick ticks[TICKS_KEPT];
 	int error;
@@ -66,7 +66,8 @@ bool chain_stage_ns(const struct chain *c, enum chain_stage s, int64_t *ns)
 
 	if (!chain_saw(c, to) || (from != CHAIN_POINT_COUNT && !chain_saw(c, from)))
 		return false;
-	/* A timer wakes its vCPU first; that the interrupt is accepted then is no waking. */
+	/* A timer first wakes its vCPU. The accept of its interrupt comes after that and wakes
+	 * nothing. */
 	if (s == CHAIN_STAGE_WAKE && c->source == CHAIN_SOURCE_TIMER)
 		return false;
 	*ns = c->at[to].ns - (from == CHAIN_POINT_COUNT ? c->begin.ns : c->at[from].ns);
@@ -108,11 +109,11 @@ static void groups_free(struct chains *x)
 	}
 }
 
-/* NULL: out of memory, which chains_error() reports. */
+/* Returns NULL without memory; chains_error() reports that. */
 static struct chain_group *group_of(struct chains *x, uint32_t vm, uint32_t of_vcpu,
 				    enum chain_source source, uint8_t vector)
 {
-	/* A VM has a 32-bit number, a vCPU less than 2^20 others. */
+	/* The number of a VM has 32 bits, that of a vCPU at most 20. */
 	uint32_t vcpu = x->options.merge_vcpus ? 0 : of_vcpu;
 	uint64_t key = (uint64_t)vm << 32 | (uint64_t)(vcpu & CHAIN_NO_VCPU) << 12 |
 		       (uint64_t)source << 8 | vector;
@@ -278,7 +279,7 @@ static struct chain_trouble *trouble_find(struct chains *x, const struct chain *
 	return NULL;
 }
 
-/* A halt of the vCPU in between may become known only after the late handler. */
+/* If the vCPU halted in between, this may become known only after the late handler. */
 static void on_lost(void *context, const struct chain *c, bool halted, uint32_t progress)
 {
 	struct chains *x = context;

@@ -29,7 +29,8 @@ static bool vector_is_another_irqs(const struct chain_vcpu *v, uint8_t vector, u
 	return false;
 }
 
-/* This irq was seen to come by this vector; one that contradicts what is known must do so often. */
+/* Takes note that this irq came by this vector. A pair that contradicts what is known replaces it
+ * only after it was seen several times. */
 static void irq_learn(struct chain_vcpu *v, uint32_t irq, uint8_t vector)
 {
 	struct chain_irq *known = irq_find(v, irq), *least = &v->irqs[0];
@@ -68,8 +69,9 @@ static bool is_overdue(const struct chain_vcpu *v, const struct chain_open *o, s
 	       DELIVERY_NS + (int64_t)w.err_ns;
 }
 
-/* How far from usual is it that a handler begins so long after its injection? The clocks'
- * disagreement is in both. 0 before anything is usual. */
+/* Returns the difference between the usual delay from an injection to its handler and `ns`. The
+ * disagreement of the clocks is part of both. 0 while too few delays were seen to know what is
+ * usual. */
 static int64_t unusual_ns(const struct chain_vcpu *v, int64_t ns)
 {
 	return v->n_delivered < DELIVERED_ENOUGH ? 0 : llabs(ns - v->delivery_ns);
@@ -83,7 +85,7 @@ static bool is_unusual(const struct chain_vcpu *v, const struct chain_open *o, s
 	       unusual_ns(v, ns) > UNUSUAL_NS + 4 * v->delivery_varies_ns;
 }
 
-/* As a round trip's time is followed (RFC 6298). */
+/* Follows the mean and the variation, as TCP does for the round trip time (RFC 6298). */
 void chain_delivery_learn(struct chain_vcpu *v, const struct chain_open *o)
 {
 	int64_t ns = o->c.at[CHAIN_HANDLER].ns - o->c.at[CHAIN_INJECT].ns;
@@ -96,8 +98,9 @@ void chain_delivery_learn(struct chain_vcpu *v, const struct chain_open *o)
 	v->delivery_ns += (ns - v->delivery_ns) / 8;
 }
 
-/* Injected, and its handler is to come: it cannot any more once the guest has gone on. An EOI says
- * nothing: KVM may learn late of the one before. */
+/* Returns true if the chain was injected and its handler can still come, which is no longer
+ * possible after the guest has gone on. An EOI proves nothing, because KVM may report the EOI of
+ * the interrupt before this one late. */
 static bool served_waits(const struct chain_vcpu *v, const struct chain_open *o)
 {
 	return o && !o->torn && !chain_saw(&o->c, CHAIN_HANDLER) &&
@@ -119,8 +122,8 @@ static bool is_device(uint8_t vector)
 	return vector >= 0x20 && vector < CHAIN_SYSTEM_VECTOR;
 }
 
-/* The chain that this irq's handler serves: of its vector if known, else what was injected last;
- * else what alone waits. */
+/* Returns the chain that this irq's handler serves. If the irq's vector is known, it is the chain
+ * of that vector; else the one that was injected last; else the only one that waits. */
 static struct chain_open *candidate_of_irq(struct chain_vcpu *v, uint32_t irq)
 {
 	const struct chain_irq *known = irq_find(v, irq);
@@ -147,8 +150,9 @@ static struct chain_open *candidate_of_irq(struct chain_vcpu *v, uint32_t irq)
 	return found ? found : several ? NULL : sole;
 }
 
-/* This one was not there yet when the handler before it ended, so that the guest had interrupts on,
- * and whatever else had come by then was to be taken first. */
+/* Returns true if the chain was not yet accepted when the previous handler ended. Then the guest
+ * had interrupts on in between, and every interrupt that was pending at that time was taken before
+ * this one. */
 static bool shows_progress(const struct chain_vcpu *v, const struct chain_open *o,
 			   struct chain_when w)
 {
@@ -156,7 +160,7 @@ static bool shows_progress(const struct chain_vcpu *v, const struct chain_open *
 	       o->c.at[CHAIN_ACCEPT].ns - v->exit_before.ns > (int64_t)w.err_ns + o->c.host_err_ns;
 }
 
-/* clock_ns: the vCPU's at that time. */
+/* Joins the handler to the chain. clock_ns: the vCPU's clocks at that time. */
 static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when w,
 		   const int64_t *clock_ns, bool vector, uint32_t number)
 {
@@ -201,7 +205,8 @@ static void handled_exit(struct chain_vcpu *v, struct chain_open *o, struct host
 	v->leaving = v->handlers_counted ? NULL : o;
 }
 
-/* Events may be missing that would show it handled before now, and the guest has gone on since. */
+/* Returns true if the chain may have been handled before, by a handler whose events are missing,
+ * and the guest has gone on since. */
 static bool is_doubtful(struct chain_vcpu *v, const struct chain_open *o)
 {
 	return chain_slot(v, v->accepted[o->c.vector]) == o && chain_may_be_over(v, o) &&
@@ -227,7 +232,7 @@ static void alone_take(struct chain_vcpu *v, struct chain_alone *a)
 	v->n_deferred -= a->deferred != NULL;
 }
 
-/* No interrupt has come that this handler is rather of: so it is of the one that was overdue. */
+/* No other interrupt came that this handler fits better: it belongs to the overdue one. */
 static void deferred_join(struct chain_vcpu *v, struct chain_alone *a)
 {
 	struct chain_open *o = a->deferred, *handling = v->handling;
@@ -292,7 +297,7 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 	guest_note(v, w.t);
 	v->guest_err_ns = w.err_ns;
 	v->leaving = NULL;
-	/* One line that several devices share: a handler each, and nothing between them. */
+	/* Devices that share an irq: Linux calls the handler of each, one right after another. */
 	if (!vector && !last && v->guest_seen == v->exit_seen + 1 && v->newest &&
 	    v->newest->c.irq == (int32_t)number &&
 	    w.t.ns - v->newest->c.at[CHAIN_HANDLER_EXIT].ns < SHARED_NS &&
@@ -302,7 +307,7 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 	v->handling = NULL;
 	o = vector ? candidate_of_vector(v, (uint8_t)number) : candidate_of_irq(v, number);
 	if (o && w.err_ns >= CHAIN_UNSURE_NS) {
-		chain_open_close(v, o, true); /* when that was is not known */
+		chain_open_close(v, o, true); /* the time of the handler is unknown */
 		return;
 	}
 	late = o && (is_overdue(v, o, w) || is_unusual(v, o, w));
@@ -314,14 +319,15 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 	alone = alone_add(v, w, vector, number);
 	if (!late || is_doubtful(v, o))
 		return;
-	/* One that is to come yet, by the clocks, would be likelier; but a host that is a guest
-	 * itself stands still for any time. */
+	/* The handler more likely belongs to an interrupt that, because of the clocks' error, only
+	 * seems to come later. But if the host is a virtual machine itself, it may stand still for
+	 * any time. What comes next decides. */
 	alone->deferred = o;
 	alone->injected = o->c.at[CHAIN_INJECT];
 	v->n_deferred++;
 }
 
-/* No other device's interrupt waits for its handler. */
+/* Returns true if no other device's interrupt waits for its handler. */
 static bool is_sole(const struct chain_vcpu *v, const struct chain_open *o)
 {
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
@@ -334,7 +340,8 @@ static bool is_sole(const struct chain_vcpu *v, const struct chain_open *o)
 	return true;
 }
 
-/* Whether this handler, seen before any interrupt of its, may be that of `o`. */
+/* Returns true if this handler, which was seen before any interrupt that it could serve, may belong
+ * to `o`. */
 static bool alone_fits(struct chain_vcpu *v, const struct chain_alone *a,
 		       const struct chain_open *o)
 {
@@ -351,7 +358,7 @@ static bool alone_fits(struct chain_vcpu *v, const struct chain_alone *a,
 	       !vector_is_another_irqs(v, o->c.vector, a->number) && is_sole(v, o);
 }
 
-/* Its handler ran unseen until `ended`. */
+/* Marks the chain as incomplete: its handler was not seen, and ended by `ended`. */
 static void tear(struct chain_vcpu *v, struct chain_open *o, struct chain_when ended)
 {
 	o->torn = true;
@@ -360,7 +367,8 @@ static void tear(struct chain_vcpu *v, struct chain_open *o, struct chain_when e
 		chain_open_close(v, o, true);
 }
 
-/* A handler that the clocks put before what caused it: `o` has just begun or been injected. */
+/* `o` has just begun or been injected. Joins a handler to it that, because of the clocks' error,
+ * seems to have run before. */
 void chain_alone_join(struct chain_vcpu *v, struct chain_open *o)
 {
 	struct chain_alone *found = NULL;
@@ -406,8 +414,8 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 		a->exit = t;
 		return;
 	}
-	/* Its entry is missing, so whatever waits, or is to come yet by the clocks, was handled
-	 * unseen. */
+	/* The handler's entry is missing. So it served the interrupt that waits, or one that,
+	 * because of the clocks' error, seems to come only later. */
 	known = vector ? NULL : irq_find(v, number);
 	if (v->guest_gap == 0 || (!vector && !known))
 		return;
@@ -419,7 +427,8 @@ void chain_vcpu_handler_exit(struct chain_vcpu *v, struct host_ns t, bool vector
 	}
 }
 
-/* The guest does this only with interrupts on; but when it did must be known. */
+/* Counts an action that the guest takes only with interrupts on, if its time is known well enough.
+ */
 static void progress_count(struct chain_vcpu *v, struct chain_when w)
 {
 	v->guest_err_ns = w.err_ns;
@@ -442,7 +451,8 @@ void chain_vcpu_softirq(struct chain_vcpu *v, struct chain_when w, uint32_t numb
 void chain_vcpu_softirq_exit(struct chain_vcpu *v, struct host_ns t, uint32_t number)
 {
 	guest_note(v, t);
-	v->leaving = NULL; /* an interrupt inside this softirq: what follows is not its */
+	/* if there was an interrupt during this softirq, later events do not belong to the chain */
+	v->leaving = NULL;
 	if (v->softirq && v->softirq->c.softirq == (int32_t)number)
 		chain_point_set(v->softirq, CHAIN_SOFTIRQ_EXIT, t);
 	v->softirq = NULL;
@@ -458,7 +468,7 @@ void chain_vcpu_switch(struct chain_vcpu *v, struct chain_when w)
 void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lost,
 			  int64_t length_ns)
 {
-	/* A handler's entry and its exit are next to each other, or something nests in it. */
+	/* A single lost event cannot be both the entry and the exit of a handler. */
 	bool both = lost != 1 || (v->guest_gap && v->guest_seen + 1 - v->guest_gap <= 2);
 
 	v->guest_gap = v->guest_seen + 1;
@@ -466,7 +476,8 @@ void chain_vcpu_guest_gap(struct chain_vcpu *v, struct chain_when w, uint64_t lo
 	if (!both)
 		return;
 	v->handling = NULL;
-	/* By the clocks, their accept may be still to come. */
+	/* Because of the clocks' error, the accept of an interrupt whose handler is missing may
+	 * seem to come only later. */
 	v->gap_until.ns = lost ? w.t.ns + w.err_ns + length_ns : INT64_MAX;
 	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++)
 		v->open[i].handler_missing |= !chain_is_settled(v, &v->open[i]);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/analyze/chain/chain_internal.h"
 
-#define KEEP_NS 1000000000ll /* a chain is over when nothing has been added for so long */
+#define KEEP_NS 1000000000ll /* a chain ends when nothing was added to it for this long */
 
 /* ---- lost, over ---- */
 
-/* Could it be that this was handled, and that is what is missing? */
+/* Returns true if this interrupt may have been handled by a handler whose events are missing. */
 static bool may_be_handled(const struct chain_vcpu *v, const struct chain_open *o)
 {
 	bool has_handlers = v->handled[o->c.vector / 64] >> o->c.vector % 64 & 1;
@@ -81,7 +81,7 @@ void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now)
 
 		if (!o->used)
 			continue;
-		/* A chain that is still pending may still be handled, or never. */
+		/* A chain that is still pending is neither handled nor lost. */
 		if (o->torn || chain_slot(v, v->accepted[o->c.vector]) != o) {
 			chain_open_close(v, o, false);
 		} else if (o->c.lost) {

@@ -57,7 +57,8 @@ void chain_places_count(const struct chain_vcpu *v, struct chain_open *o, struct
 	chain_places_add(o, clock_ns, guest);
 }
 
-/* The handler's stamp is the guest's: what the clocks disagree about, delivery bears. */
+/* The handler's stamp is the guest's, so the disagreement of the clocks is part of the delivery
+ * time. */
 void chain_places_settle(struct chain *c)
 {
 	int64_t rest = c->at[CHAIN_HANDLER].ns - c->begin.ns;
@@ -111,7 +112,8 @@ void chain_accepted_clear(struct chain_vcpu *v, uint8_t vector)
 	v->accepted[vector] = 0;
 }
 
-/* Its handler would be here if there had been one: the guest's account covers its time. */
+/* Returns true if the guest's events cover this time, so that the chain's handler, had it run,
+ * would have been recorded. */
 static bool is_covered(const struct chain_vcpu *v, const struct chain *c)
 {
 	enum chain_point p = chain_saw(c, CHAIN_INJECT) ? CHAIN_INJECT : CHAIN_ACCEPT;
@@ -182,8 +184,9 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 	o->used = false;
 }
 
-/* At a guest's level summary (bpf/capture/handler_summary.h): of the interrupts that Linux traces,
- * devices' and reschedule interrupts. */
+/* Returns true if handlers of this vector may be counted instead of sent. At the guest's level
+ * summary (bpf/capture/handler_summary.h) these are the handlers of devices and of reschedule
+ * interrupts. */
 static bool may_be_aggregated(const struct chain_vcpu *v, uint8_t vector)
 {
 	return v->handlers_counted &&
@@ -225,7 +228,8 @@ struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_
 
 /* ---- what may have been missed ---- */
 
-/* Whether the pending `o` may have been handled unseen, so that the next accept is another's. */
+/* Returns true if the pending `o` may have been handled unseen, so that the next accept belongs to
+ * another chain. */
 bool chain_may_be_over(const struct chain_vcpu *v, const struct chain_open *o)
 {
 	if (o->ambiguous && v->progress_since.ns > o->c.at[CHAIN_ACCEPT].ns + o->c.host_err_ns)
@@ -239,9 +243,9 @@ bool chain_is_over(const struct chain_vcpu *v, const struct chain_open *o, struc
 	       (now.ns > o->torn_until.ns || !v->injects || o->c.posted || o->inject_missing);
 }
 
-/* The guest has had interrupts enabled since this one came, so it is handled by now or never:
- * events that are missing from here on do not matter. One more than lost_check requires, for the
- * error of the clocks. */
+/* Returns true if the guest has had interrupts on since this interrupt came. So it was handled by
+ * now, or never will be, and events that go missing from here on do not matter. Requires one action
+ * more than lost_check does, because of the clocks' error. */
 bool chain_is_settled(const struct chain_vcpu *v, const struct chain_open *o)
 {
 	return v->progress - o->progress_begun > CHAIN_PROGRESS_ENOUGH;

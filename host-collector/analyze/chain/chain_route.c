@@ -13,7 +13,7 @@ enum {
 	HYPERCALL_SEND_IPI = 10,
 	DELIVERY_FIXED = 0,
 	DELIVERY_LOWEST = 1,
-	IRQCHIP_IOAPIC = 2,    /* whose pin is a GSI's number */
+	IRQCHIP_IOAPIC = 2,    /* the pins of this chip have the numbers of GSIs */
 	ICR_DELIVERY = 7 << 8, /* 0: fixed */
 	ICR_LOGICAL = 1 << 11,
 	ICR_SHORTHAND = 3 << 18,
@@ -27,7 +27,8 @@ enum {
  * are not recorded, a source without an accept is given up after this time. */
 #define SOURCE_AGE_NS      100000000ll
 #define SOURCE_AGE_VCPU_NS 1000000ll
-/* How often pending interrupts are looked at: whether one is lost is known so much late. */
+/* Interval at which pending interrupts are checked. A lost interrupt is found at most this much
+ * later. */
 #define SWEEP_NS 2500000ll
 
 struct raised {
@@ -35,30 +36,30 @@ struct raised {
 	int32_t pid;
 	struct host_ns t;
 	int vector; /* -1: unknown */
-	bool level; /* only a level-triggered interrupt is its */
+	bool level; /* its interrupt is level-triggered */
 	bool to_known;
-	uint32_t to; /* the one APIC that it is for */
+	uint32_t to; /* the APIC id of its only destination */
 	uint32_t gsi;
-	bool accepted; /* or nothing is to come of it */
+	bool accepted; /* an accept followed, or none will follow */
 };
 
 struct pcpu_sources {
 	struct raised raised[SOURCES];
 	unsigned n;
-	bool lossy; /* a source may be missing */
+	bool lossy; /* sources may be missing */
 	struct host_ns last;
 };
 
 struct chain_route {
 	struct model *model;
 	struct lru index;
-	struct chain_vcpu **vcpus; /* by slot; kept when evicted, to be used again */
+	struct chain_vcpu **vcpus; /* by slot; reused after an eviction */
 	struct pcpu_sources *pcpus;
 	struct chain_sink sink;
 	int64_t limit_ns;
 	bool enters; /* kvm_entry is recorded */
 	struct host_ns next_sweep;
-	uint64_t handlers_alone; /* of vCPUs that were evicted */
+	uint64_t handlers_alone; /* of evicted vCPUs */
 };
 
 static void handlers_ask(const struct chain_route *r, struct chain_vcpu *v)
@@ -88,7 +89,7 @@ static struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t 
 	return r->vcpus[slot];
 }
 
-/* The same, for an event at `t`. */
+/* As vcpu_get(), and advances the vCPU to `t`. */
 static struct chain_vcpu *vcpu_at(struct chain_route *r, uint32_t vm, uint32_t vcpu,
 				  struct host_ns t)
 {
@@ -106,7 +107,7 @@ static struct chain_vcpu *vcpu_of_instant(struct chain_route *r, const struct ho
 
 /* ---- what raised it ---- */
 
-/* No accept can follow. Reports the source if there was none. */
+/* Ends a source after which no accept can follow any more. Reports it if no accept followed. */
 static void raised_end(struct chain_route *r, struct raised *s)
 {
 	uint32_t vm, vcpu = CHAIN_NO_VCPU;
@@ -149,7 +150,7 @@ static struct raised *raised_find(struct chain_route *r, const struct host_insta
 	return NULL;
 }
 
-/* This thread's sources have led to all they will. */
+/* Ends all sources of this thread. */
 static void raised_over(struct chain_route *r, const struct host_instant *i)
 {
 	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
@@ -176,7 +177,8 @@ static void on_set_irq(struct chain_route *r, const struct host_instant *i)
 				      .gsi = ev_kvm_set_irq_gsi(&i->event)});
 }
 
-/* The IOAPIC takes a level-triggered interrupt's end: if its line is still up it comes again. */
+/* The IOAPIC receives the EOI of a level-triggered interrupt. If the line is still high, the
+ * interrupt comes again. */
 static void on_ack(struct chain_route *r, const struct host_instant *i)
 {
 	if (ev_kvm_ack_irq_chip(&i->event) == IRQCHIP_IOAPIC)
@@ -274,7 +276,7 @@ static void accepted(struct chain_route *r, const struct host_instant *i, bool p
 		a.source_at = source->t;
 		a.gsi = source->gsi;
 	} else if (a.own && !a.level && !r->pcpus[e->cpu].lossy) {
-		a.source = CHAIN_SOURCE_TIMER; /* nothing else is accepted out of the blue */
+		a.source = CHAIN_SOURCE_TIMER; /* only timers are accepted without a source */
 	}
 	chain_vcpu_accept(v, i->t, &a);
 }
@@ -355,7 +357,7 @@ static void on_wakeup(struct chain_route *r, const struct host_instant *i)
 	struct chain_vcpu *v = vcpu_of_instant(r, i);
 
 	if (v && (v->where == CHAIN_SLEEPING || v->where == CHAIN_NOWHERE))
-		chain_vcpu_woken(v, i->t); /* else it had not gone yet */
+		chain_vcpu_woken(v, i->t); /* otherwise the thread had not left its pCPU yet */
 }
 
 static void on_host_lost(struct chain_route *r, const struct host_instant *i)
@@ -375,7 +377,7 @@ static void on_host_lost(struct chain_route *r, const struct host_instant *i)
 	}
 }
 
-/* True by its own event, or unknown. */
+/* Returns true if the guest's newest event shows its CPU idle, or if the CPU's state is unknown. */
 static bool guest_idles(const struct chain_route *r, const struct chain_vcpu *v)
 {
 	struct guest_span span;

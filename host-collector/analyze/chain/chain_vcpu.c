@@ -54,8 +54,7 @@ void chain_vcpu_woken(struct chain_vcpu *v, struct host_ns t)
 		    chain_saw(&o->c, CHAIN_WAKEUP))
 			continue;
 		chain_point_set(o, CHAIN_WAKEUP, t);
-		/* It may have got a pCPU before it slept, in an exit: that was not for this
-		 * wake-up. */
+		/* If it got a pCPU before it slept, in an exit, this wake-up was not the reason. */
 		o->c.observed &= ~(1u << CHAIN_SCHED_IN);
 		v->woken_spent = true;
 	}
@@ -88,7 +87,7 @@ static void timer_begin(struct chain_vcpu *v, struct chain_open *o)
 	memcpy(o->counted_ns, v->woken_clock_ns, sizeof(o->counted_ns));
 }
 
-/* The second tracepoint of an accept. False: of another one. */
+/* Takes the second tracepoint of an accept. Returns false if it belongs to another accept. */
 static bool posted_take(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
 {
 	struct chain_open *o = chain_slot(v, v->accepted[a->vector]);
@@ -98,14 +97,14 @@ static bool posted_take(struct chain_vcpu *v, struct host_ns t, const struct cha
 	if (!a->posted || v->plain.vector != a->vector || v->plain.raiser != a->raiser ||
 	    t.ns - v->plain.t.ns > SAME_ACCEPT_NS)
 		return false;
-	/* It may be incomplete already. */
+	/* `o` may have been marked as incomplete meanwhile */
 	if (o && o->c.at[CHAIN_ACCEPT].ns == v->plain.t.ns)
 		o->c.posted = true;
-	v->plain.raiser = -1; /* a second one is of an accept that is missing */
+	v->plain.raiser = -1; /* a second one would belong to an accept that is missing */
 	return true;
 }
 
-/* If the event that raised it may be lost, its vector may show the source. */
+/* If the event of the source may be lost, the vector may show which source it was. */
 static enum chain_source source_of(struct chain_vcpu *v, const struct chain_accept *a)
 {
 	uint64_t *timers = &v->timers[a->vector / 64], bit = 1ull << a->vector % 64;
@@ -117,8 +116,8 @@ static enum chain_source source_of(struct chain_vcpu *v, const struct chain_acce
 	return *timers & bit ? CHAIN_SOURCE_TIMER : a->source;
 }
 
-/* Had it come before the newest handler of its vector, it would have coalesced. Injections would
- * show which it is. */
+/* Returns true if this accept may belong to the interrupt whose handler ran last. If the guest
+ * takes interrupts without injections, nothing else shows to which it belongs. */
 static bool may_be_served(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
 {
 	const struct chain_open *served = chain_slot(v, v->served[a->vector]);
@@ -143,7 +142,8 @@ static void accept_note(struct chain_vcpu *v, struct chain_open *o, struct host_
 	}
 }
 
-/* Another CPU's accept, which the clocks put behind the injection that it led to. */
+/* Takes an accept on another CPU that, because of the clocks' error, seems to come after the
+ * injection that it caused. */
 static bool accepted_before(struct chain_vcpu *v, struct host_ns t, const struct chain_accept *a)
 {
 	struct chain_open *o = chain_slot(v, v->served[a->vector]);
@@ -189,7 +189,8 @@ void chain_vcpu_accept(struct chain_vcpu *v, struct host_ns t, const struct chai
 	chain_alone_join(v, o);
 }
 
-/* Was this injection followed by the handler of `served`, which the clocks put before it? */
+/* Returns true if this injection caused the handler of `served`, which because of the clocks' error
+ * seems to have run before. */
 static bool injected_before(const struct chain_open *served, struct chain_when w)
 {
 	return served && chain_saw(&served->c, CHAIN_HANDLER) &&
@@ -212,7 +213,8 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 	}
 	if (o && injected_before(served, w) && !served->c.posted && !served->inject_missing &&
 	    !v->takes_uninjected) {
-		served->c.coalesced += 1 + o->c.coalesced; /* accepted before the handler, too */
+		/* it was accepted before the handler, too */
+		served->c.coalesced += 1 + o->c.coalesced;
 		chain_accepted_clear(v, vector);
 		o->used = false;
 		o = NULL;
@@ -224,7 +226,8 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 		return;
 	}
 	if (again)
-		return; /* an exit came between its injection and its delivery */
+		/* a VM-exit came between the injection and the delivery; KVM injects again */
+		return;
 	if (served)
 		chain_open_close(v, served, false);
 	if (!o)

@@ -30,8 +30,8 @@ static int fail(struct expr_error *error, size_t at, const char *text)
 	return -EINVAL;
 }
 
-/* The fields that are shown: those that the user names, else all but the task on the CPU, which
- * each line has. */
+/* Lists the fields that are shown: those that the user named, else all except the task on the CPU,
+ * which each line shows anyway. */
 static int fields_choose(struct event_choice *choice, const struct event_spec *spec,
 			 struct expr_error *error)
 {
@@ -78,7 +78,7 @@ static void name_set(struct event_choice *choice, const struct event_spec *spec)
 			 schema->system, schema->name);
 }
 
-/* Appends to the list of this side and type, so that the choices keep their order. */
+/* Appends the choice to the list of this side and type, so that choices keep their order. */
 static void index_add(struct event_choices *c, size_t i)
 {
 	uint8_t *link = &c->first[c->items[i].side == EVENT_GUEST][c->items[i].schema->type];
@@ -170,7 +170,7 @@ int event_choices_key(struct event_choices *c, const char *text, struct expr_err
 		const struct expr_scope scope = event_schema_scope(choice->schema);
 		int err;
 
-		/* An untraced event shows beside pairs; it needs no key. */
+		/* An event that begins or ends no pair is shown beside pairs; it needs no key. */
 		if (choice->key.n)
 			continue;
 		err = expr_parse(text, strlen(text), &scope, &choice->key, error);

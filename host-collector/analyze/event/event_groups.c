@@ -67,7 +67,7 @@ static void interval_count(struct event_groups *g, struct event_group *group, st
 	group->in_interval++;
 }
 
-/* Returns false if the event has no value that counts. */
+/* Sets *out to the value to add. Returns false if the event has none. */
 static bool value_of(struct event_groups *g, struct event_row *row, uint64_t *out)
 {
 	const struct expr_value value = event_row_eval(row, &row->choice->value);

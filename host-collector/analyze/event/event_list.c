@@ -45,7 +45,7 @@ static void put_blanks_to(struct line *l, size_t column)
 		l->text[l->n++] = ' ';
 }
 
-/* At least `digits` digits, filled with `fill`. */
+/* Appends the number with at least `digits` digits, padded with `fill`. */
 static void put_number(struct line *l, uint64_t number, unsigned base, unsigned digits, char fill)
 {
 	char out[32];
@@ -76,7 +76,7 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-/* Most names need no escape, which is slow. */
+/* Appends a name. Most names need no escaping, which is slow. */
 static void put_name(struct line *l, const char *text)
 {
 	if (is_plain(text))

@@ -10,12 +10,12 @@
 #include "host-collector/model/guest_cpu.h"
 #include "proto/event_fields.h"
 
-/* Newest events of a CPU. */
+/* What is known of a CPU after its newest event. */
 struct cpu_track {
 	struct host_ns last;
-	bool lost_open;     /* events are missing since a LOST, up to the next event */
-	int32_t task;       /* host: on the CPU, after its newest event; -1 unknown */
-	uint32_t stack_tid; /* guest: whose stack was taken last, and when */
+	bool lost_open;     /* between a LOST event and the next event */
+	int32_t task;       /* host: the task on the CPU; -1: unknown */
+	uint32_t stack_tid; /* guest: the task whose stack was taken last, and the time */
 	uint32_t kernel_stack, user_stack;
 	struct host_ns stack_t;
 };
@@ -25,7 +25,7 @@ struct side_track {
 	struct cpu_track *cpus; /* VS_CPUS_MAX */
 };
 
-enum { TEXTS = 4 }; /* values of texts that live at the same time */
+enum { TEXTS = 4 }; /* number of values of texts that are valid at the same time */
 
 struct event_reader {
 	const struct model *model;
@@ -39,7 +39,7 @@ struct event_reader {
 	struct side_track sides[MODEL_VMS_MAX + 1];
 };
 
-/* NULL: out of memory, or too many VMs. */
+/* Returns NULL without memory, or if there are too many VMs. */
 static struct cpu_track *track_of(struct event_reader *r, uint32_t source, uint16_t cpu)
 {
 	struct side_track *s;
@@ -70,8 +70,8 @@ static const struct cpu_track *track_find(const struct event_row *row)
 	return track_of(row->reader, row->source, row->event->cpu);
 }
 
-/* A LOST event has the time at which the loss began; it ends at the next event of its CPU. A few
- * have the time of its end. */
+/* A LOST event has the time at which the loss began, and the loss ends at the next event of its
+ * CPU. A few LOST events have the time of the end. */
 static void lost_pass(struct event_reader *r, const struct event_row *row, struct cpu_track *track)
 {
 	const struct vs_event *e = row->event;
@@ -137,7 +137,7 @@ static void row_pass(struct event_reader *r, struct event_row *row, bool guest)
 	}
 }
 
-/* What later events of this CPU need to know. */
+/* Remembers what later events of this CPU need. */
 static void track_event(struct cpu_track *track, const struct event_row *row)
 {
 	const struct vs_event *e = row->event;
@@ -155,7 +155,7 @@ static void track_event(struct cpu_track *track, const struct event_row *row)
 	track->user_stack = ev_task_stack_user(e);
 }
 
-/* The records of an event that a user chose are complete. */
+/* Takes an event that a user chose, after all its records have come. */
 static void on_hit(void *context, const struct user_hit *hit)
 {
 	struct event_reader *r = context;
@@ -295,8 +295,7 @@ int32_t event_row_task(const struct event_row *row)
 	return span.pid;
 }
 
-/* The APIC id that the event names, of the CPU that it is addressed to. Returns false if it names
- * none. */
+/* Sets *id to the APIC id of the CPU that the event addresses. Returns false if it names none. */
 static bool apic_id_of(const struct vs_event *e, uint32_t *id)
 {
 	uint64_t address;
@@ -333,8 +332,8 @@ static bool apic_id_of(const struct vs_event *e, uint32_t *id)
 	}
 }
 
-/* The VM of an event that an interrupted task of another process may have emitted: the only one
- * that has a vCPU with this APIC id. */
+/* An interrupted task of another process may have emitted the event. Then its VM is the only VM
+ * that has a vCPU with this APIC id, if there is only one. */
 static bool vm_only(const struct model *m, uint32_t apic_id, uint32_t *vm)
 {
 	uint32_t vms[MODEL_VMS_MAX], vcpu;
@@ -363,7 +362,7 @@ static void place_host(struct event_row *row)
 			row->vm_known && !model_vcpu_of_apic_id(m, row->vm, apic_id, &row->vcpu);
 		return;
 	}
-	/* A wake-up, a migration and a signal concern the task that they name. */
+	/* A wake-up, a migration and a signal belong to the task that they name. */
 	row->vcpu_known = !model_vcpu_of_thread(m, e->pid, &row->vm, &row->vcpu) ||
 			  (e->type == VS_EVENT_SCHED_SWITCH &&
 			   !model_vcpu_of_thread(m, ev_sched_switch_in(e), &row->vm, &row->vcpu));
@@ -536,7 +535,7 @@ struct expr_value event_row_eval(struct event_row *row, const struct expr *e)
 
 /* ---- for people ---- */
 
-/* The letters of ps for what a task did when it left the CPU. */
+/* Returns the letters that ps uses for the state in which a task left its CPU. */
 static char state_letter(uint64_t state)
 {
 	static const struct {
@@ -647,7 +646,7 @@ const struct stack *event_row_stack(const struct event_row *row)
 	if (e->type == VS_EVENT_TASK_STACK)
 		return guest_stack(row, ev_task_stack_kernel(e), ev_task_stack_user(e),
 				   ev_task_stack_process(e));
-	/* The stack of a wait is taken right before the switch that begins it. */
+	/* The stack of a wait is taken right before the switch that begins the wait. */
 	track = track_find(row);
 	if (e->type != VS_EVENT_SCHED_SWITCH || !track ||
 	    track->stack_tid != (uint32_t)ev_sched_switch_out(e) ||

@@ -227,8 +227,8 @@ void pair_detail_free(struct pair_detail *d)
 	free(d);
 }
 
-/* Removes lines with neighbours on both sides that are nearer than hide_ns. The pair's own events
- * stay. */
+/* Removes each line that has a neighbour nearer than hide_ns on both sides. The events of the pair
+ * itself stay. */
 static void lines_hide(struct pair_lines *l, const struct pair *pair, int64_t hide_ns)
 {
 	size_t kept = 0;

@@ -10,7 +10,8 @@
 enum {
 	OPEN_MAX = 4096,
 	PENDING_MAX = 4096,
-	TICKS_SILENT = 50, /* before a pair whose events are unknown is reported */
+	/* time to wait for the events of a pair, until it is reported that they are unknown */
+	TICKS_SILENT = 50,
 };
 
 #define OVER_GAP_NS 1000000000ll
@@ -21,7 +22,7 @@ struct watched_pair {
 	struct event_choices choices;
 	bool has_choices;
 	struct pairs *pairs; /* NULL: its events are not known yet */
-	struct host_ns over; /* when `over` was called last */
+	struct host_ns over; /* time of the last call of `over` */
 	bool was_over;
 	char why[sizeof(((struct expr_error *)0)->text) + 32];
 };
@@ -31,7 +32,7 @@ struct pair_watch {
 	struct pair_watch_options options;
 	size_t n;
 	struct watched_pair pairs[PAIR_WATCH_MAX];
-	size_t n_events; /* descriptions at the last look */
+	size_t n_events; /* number of descriptions at the last check */
 	unsigned ticks;
 };
 
@@ -194,7 +195,7 @@ bool pair_watch_get(const struct pair_watch *w, size_t i, struct pair_watch_coun
 	out->times = &row->calls.times;
 	out->over = row->calls.beyond;
 	out->unpaired = row->unpaired_from + row->unpaired_to;
-	/* Whether those past losses are calls is decided at the end of a recording only. */
+	/* Whether pairs past losses are calls is decided only at the end of a recording. */
 	out->incomplete =
 		row->incomplete + row->past_losses.times.count + row->past_both.times.count;
 	out->ambiguous = row->ambiguous;

@@ -16,7 +16,7 @@
 
 #include "host-collector/analyze/event/pairs_internal.h"
 
-/* A pair waits so long for late news of losses. */
+/* A pair waits this long for reports of losses, which arrive late. */
 #define PENDING_NS (MODEL_HOLD_NS + 50000000ll)
 
 static bool has_roles(const struct event_choices *choices)
@@ -40,7 +40,7 @@ static unsigned group_of_end(const struct pairs *p, unsigned stage)
 	return (stage + 1) % p->choices->n_groups;
 }
 
-/* Whether one event can be an end and a begin of this stage. */
+/* Returns true if one event can be both an end and a begin of this stage. */
 static bool stage_has_same(const struct pairs *p, unsigned stage)
 {
 	const struct event_choices *c = p->choices;
@@ -63,7 +63,8 @@ static bool key_names_cpu(const struct event_choice *c)
 	for (size_t i = 0; i < c->key.n; i++) {
 		const struct expr_node *node = &c->key.nodes[i];
 
-		/* The whole key, or a number that no operation made coarser. */
+		/* The CPU must be the whole key: an operation could turn several CPUs into one
+		 * value. */
 		if (node->op != EXPR_FIELD || c->key.n > 1)
 			continue;
 		if (node->index == EVENT_COMMON_CPU)
@@ -85,7 +86,7 @@ static uint64_t text_hash(const char *text)
 	return hash;
 }
 
-/* A single field, such as an address. */
+/* Returns true if the key is a single field that is shown in hexadecimal, such as an address. */
 static bool key_is_hex(const struct event_choice *c)
 {
 	const struct expr_node *node = &c->key.nodes[0];
@@ -195,7 +196,7 @@ static void pending_advance(struct pairs *p, struct host_ns now)
 	}
 }
 
-/* The sum of both errors; UINT64_MAX if one is unbounded. */
+/* Returns the sum of both errors, or UINT64_MAX if one of them is unbounded. */
 static uint64_t error_of(const struct pair_end *a, const struct pair_end *b)
 {
 	return a->err_ns == UINT32_MAX || b->err_ns == UINT32_MAX ? UINT64_MAX
@@ -228,7 +229,8 @@ static struct pair_pending *pending_add(struct pairs *p, unsigned stage,
 	return w;
 }
 
-/* The end of the newest pair may be that of a begin behind it; and so on for the pairs before. */
+/* Marks the newest pair as ambiguous, because its end may belong to a begin after it. Likewise the
+ * pairs before. */
 static void newest_is_ambiguous(struct pairs *p, const struct pair_open *o)
 {
 	for (uint64_t i = o->newest; i != UINT64_MAX && i >= p->pending_first;) {
@@ -239,7 +241,8 @@ static void newest_is_ambiguous(struct pairs *p, const struct pair_open *o)
 	}
 }
 
-/* Two begins or two ends follow each other: one of them has no partner, unless it was lost. */
+/* Takes two begins or two ends that follow each other. One of them has no partner, unless the
+ * partner was lost. */
 static uint64_t found_alone(struct pairs *p, unsigned stage, const struct pair_end *first,
 			    const struct pair_end *second)
 {
@@ -265,7 +268,7 @@ static void pair_found(struct pairs *p, struct pair_open *o, uint32_t from_mark,
 	w->from_mark = from_mark;
 	w->to_mark = to_mark;
 	w->pair.error_ns = error_of(&o->from, &o->to);
-	/* The true duration is between 0 and this one plus the error. */
+	/* The true duration is between 0 and this duration plus the error. */
 	w->pair.duration_ns = duration > 0 ? duration : 0;
 	if (duration < 0 && w->pair.error_ns != UINT64_MAX)
 		w->pair.error_ns -= (uint64_t)-duration;
@@ -291,8 +294,8 @@ static void to_drop(struct pairs *p, struct pair_open *o)
 	o->has_to = o->to_ambiguous = o->to_follows = false;
 }
 
-/* A begin that found no end. If it came within the clocks' error after the end of the pair before
- * it, that end may be its own. */
+/* Takes a begin without an end. If it came within the clocks' error after the end of the previous
+ * pair, that end may belong to it. */
 static void from_unpaired(struct pairs *p, struct pair_open *o, const struct pair_end *next)
 {
 	pair_rows_unpaired(p, o, true, next != NULL);
@@ -303,7 +306,7 @@ static void from_unpaired(struct pairs *p, struct pair_open *o, const struct pai
 	from_drop(p, o);
 }
 
-/* An end that found no begin. */
+/* Takes an end without a begin. */
 static void to_unpaired(struct pairs *p, struct pair_open *o, bool now)
 {
 	if (!o->to_ambiguous)
@@ -313,7 +316,7 @@ static void to_unpaired(struct pairs *p, struct pair_open *o, bool now)
 	to_drop(p, o);
 }
 
-/* The begin that came right after the end belongs to it: nothing contradicts. */
+/* The begin right after the end belongs to it, because nothing contradicts this. */
 static void maybe_confirm(struct pairs *p, struct pair_open *o)
 {
 	if (o->to_ambiguous) {
@@ -360,7 +363,7 @@ static struct pair_open *open_get(struct pairs *p, unsigned stage, const struct 
 	return o;
 }
 
-/* Whether a begin may be before the end of the newest pair. */
+/* Returns true if a begin may be before the end of the newest pair. */
 static bool begins_near(struct pairs *p, const struct pair_open *o, const struct pair_end *begin)
 {
 	if (o->newest == UINT64_MAX || begin->source == o->newest_to.source ||
@@ -397,7 +400,7 @@ static bool same_vcpu(const struct pair_end *from, const struct pair_end *to)
 	       (!to->vcpu_known || (from->vm == to->vm && from->vcpu == to->vcpu));
 }
 
-/* Two begins could be its own: the newest one, or the one before it. */
+/* The end may belong to either of two begins: the newest, or the one before. */
 static bool is_ambiguous(const struct pair_open *o, const struct pair_end *end)
 {
 	return o->from.source != end->source &&
@@ -405,13 +408,13 @@ static bool is_ambiguous(const struct pair_open *o, const struct pair_end *end)
 		(o->from_follows && end->t.ns - o->from.t.ns <= pairs_doubt_ns(&o->from, end)));
 }
 
-/* The end may also be that of a begin right after it. */
+/* Takes an end that may also belong to a begin right after it. */
 static void ends_ambiguously(struct pairs *p, struct pair_open *o, const struct pair_end *end)
 {
 	pair_row_of(p, o->stage, &o->key)->ambiguous++;
 	if (o->from_near)
 		newest_is_ambiguous(p, o);
-	/* The begin before it may be the one that has this end. */
+	/* The end may also belong to the begin before it. */
 	if (o->from_follows && o->alone >= p->pending_first && o->alone != UINT64_MAX)
 		p->pending[o->alone % p->options.pending_max].alone_maybe = true;
 	from_drop(p, o);
@@ -501,7 +504,7 @@ static void on_row(void *context, struct event_row *row)
 		return;
 	}
 	end_fill(row, &end);
-	/* First the end: what begins here must not be taken for its begin. */
+	/* The end comes first: what begins here must not count as its begin. */
 	for (unsigned stage = 0; stage < p->n_stages; stage++) {
 		if (roles & EVENT_ENDS && group_of_end(p, stage) == c->group)
 			ends(p, open_get(p, stage, &key), &end);
@@ -547,7 +550,7 @@ struct pairs *pairs_new(struct model *m, const struct event_choices *choices,
 	if (!p->open || !p->pending || lru_init(&p->index, p->options.open_max) ||
 	    pair_rows_init(p))
 		goto fail;
-	/* The marks see a span before the pairs see the event behind it. */
+	/* The marks must receive a span before the pairs receive the event after it. */
 	if (!options->without_states)
 		p->marks = state_marks_new(m, p->options.open_max + 2 * p->options.pending_max);
 	if (p->marks || options->without_states)

@@ -29,7 +29,7 @@ static struct pair_losses *losses_get(struct pairs *p, uint32_t source)
 	return l;
 }
 
-/* A loss between the events of a pair, as far as it is between them. */
+/* The part of a loss that lies between the events of a pair. */
 struct loss_between {
 	const struct event_loss *loss;
 	int64_t since_ns, until_ns;
@@ -44,11 +44,11 @@ enum {
 
 struct losses_between {
 	size_t n;
-	bool too_many; /* or too old to be remembered */
+	bool too_many; /* or the loss is too old to be remembered */
 	struct loss_between items[BETWEEN_MAX];
 };
 
-/* Whether it could have been of this end's key. */
+/* Returns true if the lost event may have had the key of this end. */
 static bool concerns(const struct pairs *p, const struct pair_end *end,
 		     const struct event_loss *loss)
 {
@@ -79,7 +79,8 @@ static void loss_add(const struct pairs *p, const struct pair *pair, const struc
 static void losses_collect(const struct pairs *p, const struct pair *pair,
 			   const struct pair_losses *l, struct losses_between *out, bool *near_loss)
 {
-	/* The other clock's times are wrong by as much, even if both events are of one. */
+	/* The times of the other clock may be wrong by this error, even if both events have the
+	 * same clock. */
 	const int64_t slack_ns = 2ll * p->worst_err_ns;
 	const int64_t from_ns = pair->from.t.ns - slack_ns, to_ns = pair->to.t.ns + slack_ns;
 	const uint64_t first = l->n > PAIR_LOSSES_MAX ? l->n - PAIR_LOSSES_MAX : 0;
@@ -101,7 +102,7 @@ static bool is_few(const struct event_loss *loss)
 	return loss->count && loss->count <= LOSS_FEW_MAX;
 }
 
-/* Whether an end may have been lost, and then a begin. */
+/* Returns true if an end, and then a begin, may have been lost. */
 static enum pair_doubt doubt_of(const struct losses_between *b, int64_t doubt_ns)
 {
 	enum pair_doubt doubt = b->n ? PAIR_PAST : PAIR_CERTAIN;

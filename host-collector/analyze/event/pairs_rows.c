@@ -74,7 +74,7 @@ static bool is_selected(const struct pairs_options *o, int64_t duration_ns)
 	return duration_ns >= o->than_ns && (!o->lower_ns || duration_ns < o->lower_ns);
 }
 
-/* Whether `a` stands before `b` among the pairs that are kept. */
+/* Returns true if `a` comes before `b` among the pairs that are kept. */
 static bool stands_before(const struct pairs_options *o, const struct pair *a, const struct pair *b)
 {
 	return o->lower_ns ? a->duration_ns < b->duration_ns : a->duration_ns > b->duration_ns;
@@ -168,15 +168,15 @@ void pair_rows_count(struct pairs *p, struct pair_pending *done)
 
 /* ---- pairs past losses ---- */
 
-/* This share of all pairs may be wrong calls, as expected from the losses. */
+/* The share of all pairs that may be wrong calls, as expected from the losses. */
 #define WRONG_SHARE_MAX 0.0005
 
-/* The expected number of wrong ones among the pairs with losses between their events. Of n cases
- * without an exception, the share of exceptions is below 3 / n (the rule of three, 95 %). */
+/* Returns the expected number of wrong pairs among those with losses between their events. If none
+ * of n cases is an exception, the share of exceptions is below 3 / n (the rule of three, 95 %). */
 static double wrong_expected(const struct pair_evidence *e)
 {
 	const uint64_t lost = e->past_many + e->unpaired_from + e->unpaired_to;
-	/* A single loss makes one if the next event has no partner. */
+	/* A single loss makes a wrong pair if the next event has no partner. */
 	const double past = (double)(lost < e->past_losses ? lost : e->past_losses) *
 			    (double)(e->alone + 3) / (double)(e->clean ? e->clean : 1);
 	const double both = (double)(e->unpaired_from + 3) * (double)(e->unpaired_to + 3) /
@@ -185,7 +185,7 @@ static double wrong_expected(const struct pair_evidence *e)
 	return past + (both > e->both_lost ? both : e->both_lost);
 }
 
-/* Returns the largest doubt with which the pairs of this stage are calls. */
+/* Returns the largest doubt at which the pairs of this stage still are calls. */
 static enum pair_doubt doubt_accepted(const struct pair_evidence *e)
 {
 	if (wrong_expected(e) <= WRONG_SHARE_MAX * (double)e->pairs)
@@ -280,7 +280,8 @@ const struct pair_row *pairs_row(const struct pairs *p, size_t i)
 	if (i < r->n)
 		return &r->rows[i];
 	i -= r->n;
-	/* Of keys, a stage's own row has what found no row. */
+	/* If the pairs are grouped by keys, the stage's own row counts the pairs that found no row.
+	 */
 	for (unsigned stage = 0; stage < p->n_stages; stage++) {
 		if (p->options.per_key && is_empty(&r->stages[stage]))
 			continue;

@@ -7,15 +7,15 @@
 
 struct mark {
 	struct host_ns t;
-	uint32_t next; /* of its vCPU, or of the unused ones */
+	uint32_t next; /* the next mark of its vCPU, or of the unused ones */
 	bool ready, dropped;
-	struct state_times_ns so_far; /* since the vCPU's first span */
+	struct state_times_ns so_far; /* times since the vCPU's first span */
 };
 
 struct marked_vcpu {
 	uint32_t vm, vcpu;
 	struct state_times_ns so_far;
-	uint32_t first, last; /* marks that are not ready, in order */
+	uint32_t first, last; /* marks that are not complete, in order */
 };
 
 struct state_marks {
@@ -80,7 +80,8 @@ static void mark_release(struct state_marks *s, uint32_t i)
 	s->unused = i;
 }
 
-/* Takes the vCPU's first mark off its list: the times up to it are known. */
+/* Completes the vCPU's first mark, because the times up to it are known, and removes it from the
+ * list. */
 static void mark_settle(struct state_marks *s, struct marked_vcpu *v, enum state_share share,
 			int64_t more_ns)
 {
@@ -162,7 +163,7 @@ void state_mark_drop(struct state_marks *s, uint32_t mark)
 {
 	if (mark == STATE_MARK_NONE)
 		return;
-	/* One that is not ready is still on its vCPU's list. */
+	/* A mark that is not complete is still on its vCPU's list. */
 	s->marks[mark].dropped = true;
 	if (s->marks[mark].ready)
 		mark_release(s, mark);

@@ -16,7 +16,7 @@
 struct waking {
 	bool known;
 	int32_t pid;
-	struct guest_span context; /* of the waker's CPU */
+	struct guest_span context; /* the context of the waker's CPU */
 };
 
 struct flame_vm *flame_vm_get(struct flame *f, uint32_t vm)
@@ -62,7 +62,7 @@ bool flame_wants_task(const struct flame *f, uint32_t source, int32_t pid)
 		return true;
 	if (!f->naming && source != VS_SOURCE_HOST && f->options.subject == FLAME_OF_TASKS &&
 	    (f->options.threads || !*model_task_name(f->model, source, pid)))
-		return true; /* its name shows it */
+		return true; /* its name decides when it is known; see flame_frames_name */
 	snprintf(number, sizeof(number), "%d", pid);
 	return !strcmp(f->options.task, number) ||
 	       !strcmp(f->options.task, model_task_name(f->model, source, pid));
@@ -110,7 +110,8 @@ struct flame_task *flame_task_find(struct flame *f, uint32_t vm, int32_t pid)
 	return slot == LRU_NONE ? NULL : &f->tasks[slot];
 }
 
-/* A task seen for the first time has existed since its guest's events begin, unless it is new. */
+/* A task that is seen for the first time has existed since the guest's first event, unless an event
+ * shows that it is new. */
 static struct flame_task *task_get(struct flame *f, const struct flame_vm *vm, int32_t pid)
 {
 	bool fresh;
@@ -174,7 +175,7 @@ static void sleep_frames(struct frames *s, struct flame *f, const struct flame_t
 		frames_text(s, FOLDED_ANNOTATION, false, name);
 }
 
-/* Time in which it neither ran nor wanted to. */
+/* Charges a time in which the task neither ran nor waited for a CPU. */
 static void sleep_charge(struct flame *f, const struct flame_task *t, struct host_ns from,
 			 struct host_ns until, const struct waking *w)
 {
@@ -220,7 +221,7 @@ static void lane_emit(struct flame *f, struct flame_vm *vm, uint16_t cpu, struct
 		lane_mark(f, l, &m);
 }
 
-/* Its state up to `t` is accounted for; the caller sets the new one. */
+/* Charges the task's time in its state up to `now`. The caller sets the new state. */
 static void task_settle(struct flame *f, struct flame_vm *vm, struct flame_task *t,
 			struct host_ns now, const struct waking *w)
 {
@@ -235,7 +236,8 @@ static void task_settle(struct flame *f, struct flame_vm *vm, struct flame_task 
 	if (t->state == FLAME_TASK_RUNNABLE || t->state == FLAME_TASK_PREEMPTED) {
 		lane_emit(f, vm, t->cpu, (struct mark){now, t->pid, MARK_WAIT_OVER, false, {0}});
 	} else if (t->state != FLAME_TASK_RUNNING && from.ns < now.ns) {
-		/* Nobody saw it being woken: it may have been while events were lost. */
+		/* The wake-up was not seen. It may have been among lost events, so what follows the
+		 * loss counts as unknown. */
 		if (!w && t->state != FLAME_TASK_UNKNOWN && vm->lost.ns > t->since.ns) {
 			sleep_charge(f, t, from, vm->lost, &nobody);
 			from = vm->lost;
@@ -253,7 +255,7 @@ static void task_run(struct flame *f, struct flame_vm *vm, uint16_t cpu, int32_t
 	struct flame_task *t = pid > 0 ? task_get(f, vm, pid) : NULL;
 
 	if (t) {
-		/* Seen elsewhere: it has left the other CPU unseen. */
+		/* The event by which it left its previous CPU is missing. */
 		if (t->state == FLAME_TASK_RUNNING && t->cpu != cpu && vm->current[t->cpu] == pid) {
 			vm->current[t->cpu] = -1;
 			lane_emit(f, vm, t->cpu, (struct mark){now, -1, MARK_RUN, false, {0}});
@@ -268,7 +270,7 @@ static void task_run(struct flame *f, struct flame_vm *vm, uint16_t cpu, int32_t
 	lane_emit(f, vm, cpu, (struct mark){now, pid, MARK_RUN, false, {0}});
 }
 
-/* It was taken to run on `cpu`, but does not, and nobody saw it leave. */
+/* The task that was assumed to run on `cpu` does not, and no event shows when it left. */
 static void task_vanish(struct flame *f, struct flame_vm *vm, uint16_t cpu, struct host_ns now)
 {
 	int32_t pid = vm->current[cpu];
@@ -308,7 +310,7 @@ static void task_leave(struct flame *f, struct flame_vm *vm, uint16_t cpu, int32
 
 /* ---- events ---- */
 
-/* `pid` is on this CPU: says so if it was not known. */
+/* `pid` runs on this CPU. Emits a mark if something else was assumed. */
 static void current_is(struct flame *f, struct flame_vm *vm, uint16_t cpu, int32_t pid,
 		       struct host_ns now)
 {
@@ -385,7 +387,7 @@ static void on_stack(struct flame *f, struct flame_vm *vm, const struct guest_in
 	}
 }
 
-/* A single lost event leaves the task on the CPU until the next event says otherwise. */
+/* If a single event is lost, the task counts as running until the next event shows another. */
 static void on_lost(struct flame *f, struct flame_vm *vm, const struct guest_instant *i)
 {
 	uint16_t cpu = i->event.cpu;
@@ -473,7 +475,7 @@ static void host_instant_take(void *context, const struct host_instant *instant)
 
 /* ---- life ---- */
 
-/* Those before the window. */
+/* Takes the exit counts that are older than the time window. */
 static void exits_opened(void *opener)
 {
 	struct flame *f = opener;
@@ -556,7 +558,8 @@ static void lane_end(struct flame *f, struct lane *l, struct host_ns end)
 	coverage_add(f, &as_thread);
 }
 
-/* The stacks so far, their roots named, in f->named; anew if anything was added. */
+/* Fills f->named with the stacks so far, with names at their roots. Does nothing if no stack was
+ * added since the last call. Returns 0 or -ENOMEM. */
 static int roots_name(struct flame *f)
 {
 	struct folded *from = folded_count(f->samples) ? f->samples : f->folded, *named;

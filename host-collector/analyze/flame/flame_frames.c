@@ -133,8 +133,8 @@ static void thread_add(struct frames *s, const struct flame *f, uint32_t source,
 		frames_add(s, FOLDED_TASK, waker, "%s", name);
 }
 
-/* A guest's task at the root may be named later (flame_frames_name): a thread keeps one root
- * whatever it is called on its way, and a name may come after what it stands for. */
+/* The name of a guest's task at the root is filled in later (flame_frames_name): a thread has one
+ * root even if its name changes, and a name may arrive after the events of its task. */
 void frames_task(struct frames *s, struct flame *f, uint32_t vm, int32_t pid, bool root)
 {
 	if (!root) {
@@ -195,7 +195,7 @@ void frames_thread_again(struct frames *s, struct flame *f, int32_t tid)
 
 /* ---- what a vCPU does ---- */
 
-/* The name of a host's task, with the VM if it is another VM's vCPU. */
+/* Writes the name of a task of the host, and its VM if it is a vCPU of another VM. */
 static void holder_name(const struct flame *f, const struct vcpu_span *span, char *out, size_t n)
 {
 	const char *name = model_task_name(f->model, VS_SOURCE_HOST, span->holder_pid);

@@ -15,7 +15,8 @@
 enum {
 	RING_FIRST = 64,
 	RING_MAX = 1 << 16,
-	/* So many items of one stream wait for another's open span: that is taken in pieces. */
+	/* After one stream has sent this many items while another's span is open, the part of the
+	 * span so far is taken. */
 	PATIENCE = 4096,
 	WAITERS_AT_ONCE = 4096,
 };
@@ -152,7 +153,7 @@ static void task_frames(struct frames *s, struct flame *f, struct lane *l, const
 	context_add(s, &p->context);
 }
 
-/* Of the task that runs. */
+/* Charges the segment to the task that runs. */
 static void task_charge(struct flame *f, struct lane *l, const struct pending *p)
 {
 	bool known = p->context.state != GUEST_CPU_UNKNOWN && p->observed &&
@@ -173,7 +174,7 @@ static void task_charge(struct flame *f, struct lane *l, const struct pending *p
 	frames_charge(f, s, p->ns);
 }
 
-/* Of the vCPU, whatever its guest runs. */
+/* Charges the segment to the vCPU, whatever its guest runs. */
 static void vcpu_charge(struct flame *f, struct lane *l, const struct pending *p)
 {
 	struct frames *s = frames_begin(f);
@@ -211,7 +212,7 @@ static void pending_flush(struct flame *f, struct lane *l)
 	l->n_pending = 0;
 }
 
-/* Would both show the same? */
+/* Returns true if both segments would be shown by the same frames. */
 static bool pending_equal(const struct pending *a, const struct pending *b)
 {
 	const struct guest_span *x = &a->context, *y = &b->context;
@@ -356,7 +357,7 @@ static struct host_ns least(struct host_ns a, struct host_ns b)
 	return a.ns < b.ns ? a : b;
 }
 
-/* One segment or one mark. false: nothing is left before `until`. */
+/* Takes one segment or one mark. Returns false if nothing is left before `until`. */
 static bool lane_step(struct flame *f, struct lane *l, struct host_ns until)
 {
 	const struct mark *m = ring_head(&l->marks);
@@ -402,7 +403,7 @@ static void lane_join(struct flame *f, struct lane *l, struct host_ns until)
 	}
 }
 
-/* As far as all streams are known. */
+/* Takes all segments up to the time up to which all streams are known. */
 static void lane_advance(struct flame *f, struct lane *l)
 {
 	struct host_ns until = model_now(f->model);
@@ -427,7 +428,7 @@ static void put(struct flame *f, struct lane *l, struct ring *r, const void *ite
 {
 	int err = ring_push(r, item);
 
-	if (err == -ENOSPC) { /* another stream fell silent: go on without it */
+	if (err == -ENOSPC) { /* another stream is silent: go on without it */
 		lane_join(f, l, end);
 		err = ring_push(r, item);
 	}
@@ -435,7 +436,8 @@ static void put(struct flame *f, struct lane *l, struct ring *r, const void *ite
 		f->error = err;
 }
 
-/* The guest's open span counts up to now, lest the vCPU's spans pile up. */
+/* Takes the open span of the guest CPU up to now. Otherwise the vCPU's spans would fill their ring.
+ */
 static void context_catch_up(struct flame *f, struct lane *l)
 {
 	struct guest_span open;
@@ -448,7 +450,7 @@ static void context_catch_up(struct flame *f, struct lane *l)
 	lane_context(f, l, &open);
 }
 
-/* The same of a vCPU that runs on and on. */
+/* Takes the open span of a vCPU that runs for long, for the same reason. */
 static void span_catch_up(struct flame *f, struct lane *l)
 {
 	struct vcpu_span open;

@@ -13,7 +13,7 @@ struct name {
 	uint64_t hash;
 };
 
-/* What a node weighs up to the end of each slice, children not included. */
+/* The weight of a node up to the end of each slice, without its children's. */
 struct weights {
 	double ns[2][FLAME_TREE_SLICES];
 };
@@ -23,7 +23,7 @@ struct flame_tree {
 	struct flame_node *nodes;
 	struct weights *weights; /* by node */
 	uint32_t n, capacity;
-	uint32_t *index; /* node + 1, by parent and name; 0 empty, linear probing */
+	uint32_t *index; /* the node's number + 1, by parent and name; 0: empty; linear probing */
 	size_t index_size;
 	struct name *names;
 	size_t n_names, names_size; /* a hash table */
@@ -65,7 +65,7 @@ static int names_grow(struct flame_tree *t)
 	return 0;
 }
 
-/* The tree's own copy of `text`, the same for equal texts. NULL on ENOMEM. */
+/* Returns the tree's own copy of `text`; equal texts have the same copy. NULL: -ENOMEM. */
 static const char *name_intern(struct flame_tree *t, const char *text)
 {
 	uint64_t hash = text_hash(text);
@@ -162,8 +162,8 @@ static void node_init(struct flame_tree *t, uint32_t parent, const char *name,
 	t->n++;
 }
 
-/* The child of `parent` for this frame, or `parent` itself if there is no room. FLAME_NONE: ENOMEM.
- */
+/* Returns the child of `parent` for this frame, `parent` itself if there is no room, or FLAME_NONE
+ * on -ENOMEM. */
 static uint32_t node_get(struct flame_tree *t, uint32_t parent, const struct folded_frame *f)
 {
 	const char *name = name_intern(t, f->name);
@@ -196,7 +196,7 @@ static int stack_add(struct flame_tree *t, enum flame_side side, size_t slice,
 
 		if (child == FLAME_NONE)
 			return -ENOMEM;
-		if (child == node) /* beyond FLAME_TREE_NODES_MAX: the weight is its own */
+		if (child == node) /* beyond FLAME_TREE_NODES_MAX the parent gets the weight */
 			break;
 		node = child;
 	}
@@ -271,8 +271,8 @@ static void children_sort(struct flame_tree *t, uint32_t node, uint32_t *scratch
 		t->nodes[scratch[i]].next = i + 1 < n ? scratch[i + 1] : FLAME_NONE;
 }
 
-/* From what a node weighed up to each slice's end to what it weighed in it, children included.
- * Children come after their parents in the array. */
+/* Turns each node's weights up to the end of each slice into its weights in the slice, including
+ * its children. In the array, children come after their parents. */
 static void weights_sum(struct flame_tree *t, const size_t slices[2])
 {
 	for (uint32_t i = t->n; i-- > 0;) {
@@ -306,7 +306,7 @@ static void weights_sum(struct flame_tree *t, const size_t slices[2])
 	}
 }
 
-/* What one side is multiplied by to be compared with the other. */
+/* Sets the factors that make the two sides comparable. */
 static void scales_of(const struct flame_tree *t, const struct flame_tree_options *o,
 		      double scale[2])
 {
@@ -328,7 +328,7 @@ static double test_over_time(const struct flame_tree *t, uint32_t node,
 		double values[FLAME_TREE_SLICES];
 		size_t n = o->slices[side];
 
-		/* Of the whole, as if each slice were all of it. */
+		/* Each value is scaled to the whole time, as if the slice were all of it. */
 		for (size_t s = 0; s < n; s++) {
 			double all = t->weights[0].ns[side][s];
 			double own = t->weights[node].ns[side][s];
@@ -346,7 +346,7 @@ static double test_of_counts(const struct flame_tree *t, uint32_t node)
 	const double *own = t->weights[node].ns[0], *all = t->weights[0].ns[0];
 	const double *own_after = t->weights[node].ns[1], *all_after = t->weights[0].ns[1];
 
-	/* Folded text's unit, a microsecond or a sample, is 1000 here. */
+	/* The unit of folded text, a microsecond or a sample, has the weight 1000 here. */
 	return significance_shares(own[0] / 1000, all[0] / 1000, own_after[0] / 1000,
 				   all_after[0] / 1000);
 }

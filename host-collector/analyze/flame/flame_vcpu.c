@@ -14,7 +14,7 @@ static void oncpu(struct flame *f, struct frames *s, const struct vcpu_span *spa
 	frames_vcpu(s, f, span, false);
 }
 
-/* Where it waited: its stack, or in words where there is none. */
+/* Adds the stack at which the vCPU thread waited, or the kind of its wait if there is no stack. */
 static void offcpu(struct flame *f, struct frames *s, const struct vcpu_span *span)
 {
 	const struct stack *stack = model_stack_of(f->model, span->waiter_stack);
@@ -69,7 +69,7 @@ static bool is_off_pcpu_in_exit(const struct vcpu_span *span)
 	return is_wait(span->state) && span->exit.serial;
 }
 
-/* Which spans a kind shows, and how. */
+/* By kind: the spans that it shows, and their frames. */
 static const struct {
 	bool (*takes)(const struct vcpu_span *span);
 	void (*frames)(struct flame *f, struct frames *s, const struct vcpu_span *span);
@@ -98,7 +98,7 @@ void flame_vcpu_span(struct flame *f, const struct vcpu_span *span)
 		frames_charge(f, s, narrow_ns(f->options.time, span->begin, span->end));
 }
 
-/* By KVM's account the vCPU is in the guest: the host's kernel has no stack then. */
+/* Returns true if the vCPU is in the guest by KVM's events. The host's kernel has no stack then. */
 static bool in_guest(const struct flame *f, const struct host_instant *i, const struct stack *stack)
 {
 	struct vcpu_span now;
@@ -108,7 +108,7 @@ static bool in_guest(const struct flame *f, const struct host_instant *i, const 
 	       !model_vcpu_current(f->model, i->vm, i->vcpu, &now) && now.state == VCPU_GUEST;
 }
 
-/* A sample of any thread of a VM stands for the time since the one before. */
+/* A sample of a VM's thread stands for the time since the sample before. */
 void flame_host_sample(struct flame *f, const struct host_instant *i)
 {
 	const struct vs_event *e = &i->event;

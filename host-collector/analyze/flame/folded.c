@@ -17,7 +17,7 @@ struct kept_stack {
 	const struct folded_frame *frames[];
 };
 
-/* What is looked up: anything that begins with its hash. */
+/* A hash table. Its items begin with their hash. */
 struct table {
 	void **items;
 	uint64_t *hashes;
@@ -28,13 +28,13 @@ struct folded {
 	uint64_t seed;
 	struct table frames, stacks;
 	struct kept_stack *overflow;
-	struct kept_stack **sorted; /* NULL: not in order now */
+	struct kept_stack **sorted; /* NULL: they must be sorted again */
 	uint64_t total_ns;
 };
 
 typedef bool (*table_equal)(const void *item, const void *key);
 
-/* Eight bytes at a time; the seed keeps a guest from choosing names that collide. */
+/* Hashes eight bytes at a time. The seed prevents that a guest chooses names that collide. */
 static uint64_t hash_mix(uint64_t h, const void *data, size_t len)
 {
 	const uint8_t *bytes = data;
@@ -108,7 +108,7 @@ static void table_fini(struct table *t)
 
 /* ---- names ---- */
 
-/* Does `text` end in a blank and a number? Then where the blank is, else 0. */
+/* If `text` ends in a blank and a number, returns the position of the blank, else 0. */
 static size_t trailing_number(const char *text)
 {
 	size_t len = strlen(text), at = len;
@@ -118,7 +118,7 @@ static size_t trailing_number(const char *text)
 	return at > 1 && at < len && text[at - 1] == ' ' ? at - 1 : 0;
 }
 
-/* At most FOLDED_NAME_MAX - 1 bytes, cut between characters. */
+/* Cuts `text` to at most FOLDED_NAME_MAX - 1 bytes, between two characters. */
 static void name_cut(char *text)
 {
 	size_t len = strlen(text);
@@ -131,8 +131,8 @@ static void name_cut(char *text)
 	text[len] = 0;
 }
 
-/* Nearly every name: nothing to change. What name_clean made is plain, so reading back what was
- * written changes nothing either. */
+/* Returns true if the name needs no change, as nearly every name. The results of name_clean() are
+ * plain, so text that was written and read back stays the same. */
 static bool name_is_plain(const char *name)
 {
 	const char *p = name;
@@ -268,7 +268,7 @@ void folded_free(struct folded *f)
 	free(f);
 }
 
-/* The overflow's stack is in no index: there is always room for it. */
+/* The overflow's stack is in no index, so adding to it always succeeds. */
 static int overflow_add(struct folded *f, uint64_t weight_ns)
 {
 	static const struct folded_frame frame = {FOLDED_OVERFLOW, FOLDED_ANNOTATION, false};

@@ -9,10 +9,10 @@
 
 enum { WAITS_MAX = 4096 };
 
-/* A vCPU's wait for a pCPU that goes on. */
+/* An ongoing wait of a vCPU for a pCPU. */
 struct wait {
 	int64_t ns;   /* so far; 0: it does not wait */
-	bool unknown; /* what came before, so its beginning was not seen */
+	bool unknown; /* the state before it was unknown, so its begin was not seen */
 };
 
 struct latency_maps {
@@ -22,7 +22,7 @@ struct latency_maps {
 	bool left_out;
 	struct lru index; /* vCPUs */
 	struct wait *waits;
-	size_t n_open; /* of them with anything in them */
+	size_t n_open; /* number of waits that are open or unknown */
 	int error;
 };
 
@@ -127,7 +127,7 @@ static bool is_open(const struct wait *w)
 	return w->ns || w->unknown;
 }
 
-/* Most spans neither are a wait nor end one. */
+/* Returns early for most spans, which neither are a wait nor end one. */
 static void vcpu_take(void *context, const struct vcpu_span *span)
 {
 	struct latency_maps *l = context;

@@ -8,19 +8,20 @@
 #include "host-collector/analyze/scene/scene_arrows.h"
 #include "host-collector/analyze/scene/scene_rows.h"
 
-/* A row's spans are there MODEL_HOLD_NS after their end, a chain about a second after its. */
+/* The model passes on a span at most MODEL_HOLD_NS after its end, and a chain about a second after.
+ */
 enum { PENDING_MAX = 64, NAMES_MAX = 4096 };
 #define ARROWS_DELAY_NS 1500000000ll
 #define MARGIN_MIN_NS   5000000ll
 #define RETRY_NS        20000000ll
 
-/* A scene while it is gathered. */
+/* A scene and the state of its gathering. */
 struct gathering {
 	struct scene scene;
 	bool healthy;
-	uint32_t vcpu;      /* of the incident that it is for */
+	uint32_t vcpu;      /* the vCPU of its incident */
 	int64_t ns;         /* the incident's length */
-	bool rows_gathered; /* its arrows may still come */
+	bool rows_gathered; /* its rows are complete; arrows may still be missing */
 };
 
 struct scenes {
@@ -30,8 +31,8 @@ struct scenes {
 	size_t n;
 	struct gathering *all[SCENES_MAX];
 	size_t n_pending;
-	struct gathering *pending[PENDING_MAX]; /* in order of being found */
-	struct host_ns due;                     /* of the first of them */
+	struct gathering *pending[PENDING_MAX]; /* in the order in which they were found */
+	struct host_ns due;                     /* when the first of them is tried */
 	int error;
 };
 
@@ -56,7 +57,7 @@ static void gathering_free(struct gathering *g)
 	free(g);
 }
 
-/* The vCPUs of the scene: the incident's first. Returns how many. */
+/* Chooses the vCPUs of the scene, the incident's first. Returns their number. */
 static size_t vcpus_choose(const struct scenes *s, const struct gathering *g, uint32_t *chosen,
 			   size_t *left_out)
 {
@@ -136,8 +137,8 @@ static int row_of(const struct scene *scene, const struct arrow_end *end)
 	return -1;
 }
 
-/* Of too many arrows the longest are kept: an arrow of the incident lasts long. Returns the place
- * of a new arrow, or NULL if all are longer. */
+/* If there are too many arrows, the longest are kept, because the incident's own arrow is long.
+ * Returns the place of a new arrow, or NULL if all others are longer. */
 static struct scene_arrow *arrow_place(struct scene *scene, int64_t ns)
 {
 	struct scene_arrow *shortest = &scene->arrows[0];
@@ -187,7 +188,8 @@ static bool is_better(const struct gathering *a, const struct gathering *b)
 	return a->healthy != b->healthy ? b->healthy : a->ns > b->ns;
 }
 
-/* Takes over `g`, at the expense of the least of all. */
+/* Takes ownership of `g`. If there is no room, frees the least important scene, which may be `g`.
+ */
 static void scene_keep(struct scenes *s, struct gathering *g)
 {
 	size_t worst = 0;
@@ -227,7 +229,8 @@ static bool rows_are_reported(const struct scenes *s, const struct gathering *g)
 	return true;
 }
 
-/* When to look again. Once it is complete, the scene is kept, and this is INT64_MAX. */
+/* Gathers what has arrived. Returns the time of the next try, or INT64_MAX after the scene is
+ * complete and kept. */
 static int64_t pending_try(struct scenes *s, struct gathering *g, struct host_ns now)
 {
 	int64_t rows_due = g->scene.end.ns + MODEL_HOLD_NS;
@@ -275,7 +278,7 @@ static bool shows(const struct scene *scene, const struct incident *i)
 	       row_of(scene, &vcpu) >= 0;
 }
 
-/* Will a scene that is still to be gathered show it? */
+/* Returns true if a scene that is not complete yet will show this incident. */
 static bool is_covered(const struct scenes *s, const struct incident *i)
 {
 	uint32_t all[VS_CPUS_MAX];
@@ -430,7 +433,8 @@ static int by_pieces(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What small scenes leave of their share is the larger ones'. */
+/* Thins out the large scenes. What small scenes do not need of their share is given to larger ones.
+ */
 static void scenes_thin(struct scenes *s, size_t pieces_max)
 {
 	if (s->n)

@@ -34,7 +34,7 @@ static struct arrow_pending *pending_of(struct arrows *a, uint32_t source, int32
 	return &a->pending[hash % ARROWS_PENDING];
 }
 
-/* The one that waits for this task to run, NULL none. It is no longer pending. */
+/* Returns the arrow that waits for this task to run, which is then no longer pending, or NULL. */
 static const struct arrow_pending *runs(struct arrows *a, uint32_t source, int32_t pid)
 {
 	struct arrow_pending *p = pending_of(a, source, pid);

@@ -9,7 +9,7 @@ static uint64_t track_key(enum scene_row_kind kind, uint32_t vm, uint32_t number
 	return (uint64_t)kind << 60 | (uint64_t)vm << 32 | number;
 }
 
-/* The row's history. A row that was just asked for is found without the index. */
+/* Returns the history of a row. Finds a row that was asked for recently without the index. */
 static struct track *track_get(struct scene_rows *r, uint64_t key)
 {
 	uint32_t *known = &r->known[(key * 0x9e3779b97f4a7c15) >> (64 - SCENE_KNOWN_BITS)];
@@ -122,7 +122,8 @@ int scene_rows_init(struct scene_rows *r, struct model *m)
 	r->tracks = calloc(SCENE_TRACKS_MAX, sizeof(*r->tracks));
 	if (!r->tracks || lru_init(&r->index, SCENE_TRACKS_MAX))
 		return -ENOMEM;
-	model_observe_on_worker(m, true); /* without a thread it is handled like the others */
+	/* without a worker thread the observer runs on this one */
+	model_observe_on_worker(m, true);
 	err = model_observe(m, &observer);
 	model_observe_on_worker(m, false);
 	return err;
@@ -141,7 +142,7 @@ void scene_rows_fini(struct scene_rows *r)
 struct row_filling {
 	struct scene_row *row;
 	size_t capacity;
-	bool *pcpus; /* those that it used */
+	bool *pcpus; /* sets the flag of each pCPU that the row used */
 	int error;
 };
 
@@ -166,7 +167,8 @@ static void piece_keep(void *context, const struct track_piece *piece)
 		f->pcpus[piece->where] = true;
 }
 
-/* What the row does now, which is no part of its history yet. False: not known. */
+/* Sets *piece to the current state of the row, which is not in its history yet. Returns false if
+ * the state is unknown. */
 static bool piece_open(const struct scene_rows *r, const struct scene *scene,
 		       const struct scene_row *row, struct track_piece *piece)
 {

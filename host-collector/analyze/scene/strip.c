@@ -12,13 +12,14 @@ enum { ROWS_MAX = 512, PENDING_MAX = 64, KNOWN_BITS = 8 };
 /* A vCPU's span may arrive this much later than it ended. */
 #define SETTLED_NS (MODEL_HOLD_NS + 100000000ll)
 
-/* The history of a vCPU or guest CPU, and what is not in it yet. */
+/* The history of a vCPU or guest CPU, and the newest spans that are not in the history yet. */
 struct row {
 	struct track track;
-	struct track_piece last;        /* continued by pieces that are like it; ns 0: none */
-	int64_t state_ns[TRACK_STATES]; /* of the short spans */
-	struct track_piece longest;     /* of them; ns 0: there are none */
-	struct host_ns begin, end;      /* of all of them together */
+	/* the newest piece, which equal pieces make longer; ns 0: none */
+	struct track_piece last;
+	int64_t state_ns[TRACK_STATES]; /* times by state of the short spans after it */
+	struct track_piece longest;     /* the longest short span; ns 0: there are none */
+	struct host_ns begin, end;      /* begin and end of all short spans together */
 };
 
 struct strips {
@@ -30,8 +31,9 @@ struct strips {
 	uint32_t known[1 << KNOWN_BITS]; /* slots of `index`, by a hash of the key */
 	size_t n, n_pending;
 	struct strip *all[STRIPS_MAX];
-	struct strip *pending[PENDING_MAX]; /* whose spans may still arrive; in order of end */
-	struct host_ns due;                 /* when the first of them is complete */
+	/* strips whose spans may still arrive, in the order of their ends */
+	struct strip *pending[PENDING_MAX];
+	struct host_ns due; /* when the first pending strip is complete */
 	int error;
 };
 
@@ -57,7 +59,7 @@ static bool looks_like(const struct track_piece *a, const struct track_piece *b)
 	       a->number == b->number;
 }
 
-/* Neighbours that look alike in a strip become one piece, which saves most of the cost. */
+/* Joins neighbours that look the same in a strip into one piece, which saves most of the cost. */
 static void piece_add(struct strips *s, struct row *r, const struct track_piece *piece)
 {
 	struct track_piece *last = &r->last;
@@ -87,8 +89,8 @@ static void short_spans_flush(struct strips *s, struct row *r)
 	r->longest.ns = 0;
 }
 
-/* Short spans between two long ones that look alike, such as ticks, would not be seen: the long
- * ones become one piece. */
+/* Short spans between two long ones that look the same, such as ticks, would not be visible. Joins
+ * the long ones into one piece and drops the short ones. Returns false if this is no such case. */
 static bool swallows(const struct strips *s, struct row *r, const struct track_piece *piece)
 {
 	if (piece->ns < s->grain_ns || !r->longest.ns || !r->last.ns ||
@@ -101,7 +103,7 @@ static bool swallows(const struct strips *s, struct row *r, const struct track_p
 	return true;
 }
 
-/* A row that was just asked for is found without the index. */
+/* Returns a row. Finds one that was asked for recently without the index. */
 static struct row *row_get(struct strips *s, uint64_t key)
 {
 	uint32_t *known = &s->known[(key * 0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
@@ -161,8 +163,8 @@ static struct track_piece guest_piece(const struct guest_span *span)
 
 /* ---- one strip ---- */
 
-/* What a row did in each cell, each with its time. Of more than CANDIDATES things, the shortest are
- * forgotten. */
+/* What a row did in each cell, and for how long. If there are more than CANDIDATES different things
+ * in a cell, the shortest are dropped. */
 enum { CANDIDATES = 6 };
 
 struct candidate {
@@ -194,7 +196,7 @@ static void cell_add(struct candidate *candidates, const struct track_piece *pie
 	}
 }
 
-/* What took most of the cell; NULL: nothing is known. */
+/* Returns what took most of the cell, or NULL if nothing is known. */
 static const struct track_piece *cell_most(const struct cells *c, unsigned cell)
 {
 	const struct candidate *most = c->candidates[cell];
@@ -242,7 +244,7 @@ static void cells_add(void *context, const struct track_piece *piece)
 	}
 }
 
-/* The span that the row is in now is no part of its history yet. */
+/* Adds the span that the row is in now, which is not in its history yet. */
 static void open_span_add(const struct strips *s, struct cells *c, enum row_kind kind,
 			  uint32_t number)
 {

@@ -52,7 +52,7 @@ static struct track_piece merge_close(struct track_merge *m)
 	return p;
 }
 
-/* Does `p` begin a piece of its own? */
+/* Returns true if `p` begins a new piece. */
 static bool merge_ends_before(const struct track_merge *m, const struct track_piece *p,
 			      int64_t grain_ns)
 {
@@ -84,7 +84,7 @@ static struct track_piece *tier_at(const struct track_tier *tier, size_t i)
 	return &tier->pieces[(tier->first + i) & (tier->capacity - 1)];
 }
 
-/* Room for one more, by doubling up to `max`. 0 or -ENOMEM. */
+/* Makes room for one more piece. Doubles the capacity up to `max`. Returns 0 or -ENOMEM. */
 static int tier_grow(struct track_tier *tier, size_t max)
 {
 	size_t capacity = tier->capacity ? 2 * tier->capacity : 64;
@@ -92,7 +92,7 @@ static int tier_grow(struct track_tier *tier, size_t max)
 
 	if (tier->n < tier->capacity || tier->capacity == max)
 		return 0;
-	/* Not a ring yet: the first piece is still at the front. */
+	/* The pieces do not wrap around yet: the first one is still at index 0. */
 	pieces = reallocarray(tier->pieces, capacity, sizeof(*pieces));
 	if (!pieces)
 		return -ENOMEM;
@@ -121,7 +121,7 @@ static int tier_push(struct track *t, int level, const struct track_piece *piece
 			t->forgot = true;
 	}
 	*tier_at(tier, tier->n++) = *piece;
-	/* Once round, the next one's place is where the oldest is read from, long out of the cache.
+	/* When the ring is full, the next piece replaces the oldest, which has long left the cache.
 	 */
 	if (tier->n == tier->capacity)
 		__builtin_prefetch(tier_at(tier, PREFETCH_PIECES), 1);
@@ -187,7 +187,7 @@ static void piece_read(const struct reading *r, const struct track_piece *piece)
 	r->take(r->context, &cut);
 }
 
-/* The first piece of a tier that ends after `t`. */
+/* Returns the index of the first piece of a tier that ends after `t`. */
 static size_t tier_find(const struct track_tier *tier, struct host_ns t)
 {
 	size_t low = 0, high = tier->n;

@@ -23,10 +23,11 @@ struct report_builder {
 	struct report *report;
 	size_t incidents_capacity, watchdogs_capacity;
 	struct narrow window; /* only the time */
-	int err;              /* -ENOMEM once something could not be kept */
+	int err;              /* -ENOMEM after something could not be kept */
 };
 
-/* Makes room for one more element in an array that doubles; NULL on ENOMEM. */
+/* Makes room for one more element in an array, whose capacity doubles. Returns NULL without memory.
+ */
 static void *grow(void *array, size_t n, size_t *capacity, size_t bytes)
 {
 	size_t bigger = *capacity ? 2 * *capacity : 16;
@@ -57,7 +58,8 @@ static void dmesg_times(const struct report_builder *b, struct incident *inciden
 	incident->dmesg_err_ns = begin.err_ns > end.err_ns ? begin.err_ns : end.err_ns;
 }
 
-/* A stack that a piece of evidence names; one that cannot be kept leaves the evidence without. */
+/* Keeps a copy of a stack that an evidence names. Without memory the evidence stays without stack.
+ */
 static void stack_keep(struct report_builder *b, struct report *r, uint32_t id)
 {
 	const struct stack *stack = model_stack_of(b->model, id);
@@ -305,8 +307,8 @@ size_t report_builder_ongoing(struct report_builder *b, struct incident *out, si
 }
 
 /*
- * An agent hands over what it kept from before the recording. That is context, not the recording's
- * subject, once the host's capture has begun; without any it is all there is.
+ * Removes the incidents before the host's capture began. The agent sends events that it kept from
+ * before the recording. They are context if the host was captured; otherwise they are all there is.
  */
 static void before_host_remove(struct report_builder *b)
 {
@@ -335,7 +337,7 @@ static int by_begin(const void *a, const void *b)
 	return (int)x->guest_cpu - (int)y->guest_cpu;
 }
 
-/* Every VM of the model has a clock entry, if only to say that there was none. */
+/* Adds a clock entry for every VM of the model, also for those without a clock. */
 static int name_vms(struct report_builder *b)
 {
 	uint32_t vms[MODEL_VMS_MAX];
@@ -355,7 +357,8 @@ static int name_vms(struct report_builder *b)
 	return err;
 }
 
-/* Incidents that were joined before the clock proved wrong. */
+/* Removes incidents that were joined to the host's events before the clock turned out to be wrong.
+ */
 static void unproven_remove(struct report *r, const struct report_clock *c)
 {
 	for (size_t n = 0; n < r->n_incidents; n++) {
@@ -380,7 +383,7 @@ static void incidents_number(struct report *r)
 		r->incidents[i].ordinal = (uint32_t)i + 1;
 }
 
-/* Incidents that do not reach into the window. The others stay whole. */
+/* Removes incidents outside the window. The others are not cut. */
 static void outside_remove(struct report *r)
 {
 	size_t kept = 0;
@@ -394,7 +397,7 @@ static void outside_remove(struct report *r)
 	r->n_incidents = kept;
 }
 
-/* Log lines about stalls that are not listed. */
+/* Removes log lines about stalls that are not in the list. */
 static void unjoined_remove(struct report *r)
 {
 	size_t kept = 0;

@@ -13,20 +13,20 @@ struct piece {
 	enum unknown_reason why;
 };
 
-/* One vCPU; of one that is plugged again, all its lives. */
+/* The coverage of one vCPU, also over several times at which it was plugged in. */
 struct covered {
 	uint32_t vm, vcpu;
 	int64_t unknown_ns[UNKNOWN_REASON_COUNT], guest_unknown_ns[UNKNOWN_REASON_COUNT];
-	bool stalled; /* that is known besides the report's incidents */
-	bool guest;   /* its kernel gave an account */
+	bool stalled; /* a stall is known besides those in the report */
+	bool guest;   /* events of the guest's kernel have come */
 	int64_t guest_known_ns;
-	struct piece host_gap, guest_gap; /* that may go on; end 0: none */
+	struct piece host_gap, guest_gap; /* newest gaps, which may go on; end 0: none */
 };
 
 struct coverage {
 	struct model *model;
 	int64_t than_ns;
-	struct host_ns from; /* nothing before it counts */
+	struct host_ns from; /* time before this does not count */
 	size_t n;
 	struct covered **vcpus; /* in the order of their first span */
 	struct covered *last;   /* found last */
@@ -106,7 +106,7 @@ static void gap_close(struct coverage *c, const struct covered *v, struct piece 
 	open->end.ns = 0;
 }
 
-/* One more piece that was not observed; it may go on with the gap that is open. */
+/* Adds a time without observation, which may continue the open gap. */
 static void gap_add(struct coverage *c, const struct covered *v, struct piece *open, bool host,
 		    const struct piece *piece)
 {
@@ -130,7 +130,7 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 		return;
 	v->unknown_ns[span->why] += span->end.ns - span->begin.ns;
 	if (span->why == UNKNOWN_NOT_CAPTURED)
-		return; /* its recording had not begun */
+		return; /* before its recording began */
 	gap_add(c, v, &v->host_gap, true, &(struct piece){span->begin, span->end, span->why});
 }
 
@@ -152,7 +152,7 @@ static void on_guest_span(void *context, const struct guest_span *span)
 	if (model_vcpu_of_guest_cpu(c->model, span->vm, span->cpu, &vcpu))
 		return;
 	v = vcpu_get(c, span->vm, vcpu);
-	/* Events that an agent had kept from before the recording are not a part of it. */
+	/* Events that the agent kept from before the recording are not part of it. */
 	model_vcpu_followed(c->model, span->vm, vcpu, &from);
 	if (from.ns < c->from.ns)
 		from = c->from;
@@ -160,7 +160,7 @@ static void on_guest_span(void *context, const struct guest_span *span)
 		return;
 	if (begin.ns < from.ns)
 		begin = from;
-	/* Before its first event nothing was seen of it. */
+	/* Before the guest's first event nothing of it was observed. */
 	if (!v->guest)
 		guest_unobserved(c, v, (struct piece){from, begin, UNKNOWN_NOT_SEEN});
 	v->guest = true;
@@ -220,7 +220,7 @@ static bool is_enough(int64_t observed_ns, int64_t span_ns, unsigned needed_perc
 	return span_ns > 0 && (double)observed_ns * 100 >= (double)span_ns * (double)needed_percent;
 }
 
-/* By a stall on it, else by what was observed. */
+/* Returns ANSWER_STALLS if a stall is known, else the answer that follows from the coverage. */
 static enum report_answer answer_of(const struct report *r, const struct report_vcpu *v,
 				    const struct covered *of)
 {
@@ -265,8 +265,8 @@ static int by_begin(const void *a, const void *b)
 	return (x->begin.ns > y->begin.ns) - (x->begin.ns < y->begin.ns);
 }
 
-/* A guest that was not recorded has no gaps. */
-/* The agent's events of the last moments were still in transit. */
+/* Removes the guest's gap at the end of the recording if it is short, because the agent's last
+ * events were still on their way. */
 static void end_excuse(struct covered *v, const struct report *r)
 {
 	struct piece *gap = &v->guest_gap;

@@ -34,7 +34,7 @@ static bool interrupted(const struct stall_facts *f)
 	return f->kind == GUEST_CPU_HARDIRQ || f->kind == GUEST_CPU_SOFTIRQ;
 }
 
-/* Describes the other waiters, of n_waiters in all. */
+/* Describes the other waiters. n_waiters counts all. */
 static struct task_text others_text(unsigned n_waiters)
 {
 	struct task_text t = {""};
@@ -243,7 +243,7 @@ static void sampled(const struct stall_facts *f, const struct model *m, struct i
 			*s->function ? s->function : "its program's own code");
 }
 
-/* The events in the vCPU's thread that no analysis reads. */
+/* Adds the events in the vCPU's thread that no analysis reads. */
 static void events(const struct stall_facts *f, struct incident *out)
 {
 	for (unsigned i = 0; i < f->n_events; i++) {
@@ -268,7 +268,7 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 		const struct vcpu_span *s = &f->spans[i];
 
 		if (s->end.ns - s->begin.ns < facts_duration(f) / 100)
-			break; /* the longest come first; what follows explains nothing */
+			break; /* the longest come first; the ones after it explain too little */
 		e = evidence_add(out, s->begin, s->end.ns - s->begin.ns);
 		if (!e || !state_texts[s->state])
 			continue;

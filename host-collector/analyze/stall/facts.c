@@ -57,7 +57,7 @@ static int64_t length(const struct vcpu_span *span)
 	return span->end.ns - span->begin.ns;
 }
 
-/* All who held the pCPU in this part of `span`. */
+/* Adds the tasks that held the pCPU in this part of `span`. */
 static void holders_add(struct stall_facts *f, const struct vcpu_span *span, int64_t part_ns)
 {
 	double share = (double)part_ns / (double)length(span);
@@ -114,7 +114,8 @@ static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
 	f->halts[f->n_halts++] = (struct facts_halt){span->begin, span->end, span->end};
 }
 
-/* The state in this span is unknown: a halt before it and one after it may be the same halt. */
+/* Joins a halt before this span and a halt after it, because the state in the span is unknown and
+ * it may be one halt. */
 static void halt_bridge(struct stall_facts *f, const struct vcpu_span *span)
 {
 	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
@@ -123,7 +124,8 @@ static void halt_bridge(struct stall_facts *f, const struct vcpu_span *span)
 		last->until = span->end;
 }
 
-/* Exits by which a guest reaches a device: port I/O, and memory that is not there. */
+/* Returns true for exits by which a guest accesses a device: port I/O, and memory that is not
+ * mapped. */
 static bool exit_is_device(const struct vcpu_exit *x)
 {
 	static const struct {
@@ -137,7 +139,7 @@ static bool exit_is_device(const struct vcpu_exit *x)
 	return false;
 }
 
-/* Shorter, an access is a device's work; so long, its guest waits. */
+/* A shorter access is the normal work of a device. In a longer one the guest waits. */
 static const int64_t device_min_ns = 10000000;
 
 static bool waits_for_device(const struct vcpu_span *span)
@@ -153,9 +155,10 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /*
- * A wait for a pCPU. A part of it may have been throttling: what the quota is known to have cost is
- * taken out, first of the time in which the pCPU idled. A clipped span keeps at most its own length
- * of what its whole self had. Of a throttled one only what others had of its pCPU is anything else.
+ * Adds a wait for a pCPU. Time that the quota is known to have taken is throttling; it is taken
+ * from the time in which the pCPU was idle first. If the span is clipped, each of these times is at
+ * most as long as the part. Of a throttled span, everything is throttling except the time in which
+ * others held its pCPU.
  */
 static void wait_add(struct stall_facts *f, const struct vcpu_span *whole,
 		     const struct vcpu_span *part)
@@ -173,7 +176,7 @@ static void wait_add(struct stall_facts *f, const struct vcpu_span *whole,
 		holders_add(f, whole, ns);
 }
 
-/* Adds `part`, which is what lies in the interval of `whole`. */
+/* Adds `part`, the part of `whole` that lies in the interval. */
 static void part_add(struct stall_facts *f, const struct vcpu_span *whole,
 		     const struct vcpu_span *part)
 {
@@ -277,7 +280,8 @@ void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns)
 	f->last_tick = t;
 }
 
-/* Once there is no room every second one goes, and only every second one is kept from then on. */
+/* When there is no room, drops every second sample, and from then on keeps only every second one.
+ */
 void facts_task_sample(struct stall_facts *f, struct host_ns t, uint32_t kernel, bool user)
 {
 	if (!f->sample_stride)
@@ -335,7 +339,8 @@ void facts_unjoin(struct stall_facts *f)
 	f->presumed_lockup_ns = 0;
 }
 
-/* The known holder of the pCPU also held it in between. */
+/* Assumes that the pCPU was held by others for the same share of the unknown time as of the known.
+ */
 bool facts_presume(const struct stall_facts *f, struct stall_facts *presumed)
 {
 	int64_t known = f->pcpu_busy_ns + f->pcpu_idle_ns, waited = f->presumed_ns[VCPU_RUNNABLE];
@@ -356,7 +361,7 @@ bool facts_presume(const struct stall_facts *f, struct stall_facts *presumed)
 	return any;
 }
 
-/* The watchdog speaks while its CPU stands still, or just after. */
+/* The host's watchdog writes its line while its CPU is stuck, or at most this long after. */
 static const int64_t lockup_late_ns = 1000000000;
 
 static int64_t locked_up_ns(const struct stall_facts *f, const struct host_log_line *line)
@@ -372,7 +377,8 @@ static int64_t locked_up_ns(const struct stall_facts *f, const struct host_log_l
 		if (s->pcpu == line->cpu && (state == VCPU_RUNNABLE || state == VCPU_KVM))
 			ns += length(s);
 	}
-	/* Only the longest pieces are kept; the rest of these states lay between them. */
+	/* Only the longest spans are kept. If they cover most of these states, the line counts for
+	 * all. */
 	presumed = f->presumed_ns[VCPU_RUNNABLE] + f->presumed_ns[VCPU_KVM];
 	all = f->state_ns[VCPU_RUNNABLE] + f->state_ns[VCPU_KVM] + presumed;
 	return ns * 10 >= all * 9 ? all : ns;
@@ -387,7 +393,7 @@ void facts_host_log(struct stall_facts *f, const struct model *m)
 	for (size_t i = 0; (line = model_host_log_line(m, i)); i++) {
 		if (line->kind == HOST_LOG_LOCKUP && locked_up_ns(f, line) > f->lockup_ns)
 			f->lockup_ns = locked_up_ns(f, line);
-		/* It is written once for each thread, at its first. */
+		/* The kernel writes this line once for each thread, at its first split lock. */
 		named |= line->kind == HOST_LOG_SPLIT_LOCK && line->t.ns <= f->end.ns &&
 			 f->n_spans && f->spans[0].tid == line->pid;
 	}
@@ -408,7 +414,7 @@ int64_t facts_denied_by_host(const struct stall_facts *f)
 
 uint32_t facts_quota(const struct stall_facts *f)
 {
-	/* The longest come first. */
+	/* The spans are sorted, longest first. */
 	for (unsigned i = 0; i < f->n_spans; i++) {
 		if (f->spans[i].throttled_ns > 0 && f->spans[i].quota)
 			return f->spans[i].quota;
@@ -450,10 +456,11 @@ bool facts_ticks_stopped(const struct stall_facts *f)
 	       f->tick_gap_ns >= 8 * f->tick_interval_ns;
 }
 
-/* It takes 2,000 a second to starve a CPU with handlers of ordinary length. */
+/* To starve a CPU, handlers of usual length must run 2,000 times per second. */
 enum { STORM_PER_SECOND = 2000, STORM_STARVES_PERCENT = 90 };
 
-/* Both events of a handler must be seen. */
+/* If events were lost, the limits are lower, because a handler counts only if both its events are
+ * seen. */
 bool facts_storm(const struct stall_facts *f, int percent)
 {
 	uint64_t all = f->n_seen + f->n_lost;
@@ -465,13 +472,14 @@ bool facts_storm(const struct stall_facts *f, int percent)
 	       f->n_irqs >= (double)ns / 1e9 * STORM_PER_SECOND * whole;
 }
 
-/* The storm leaves the interval's own task almost no time. */
+/* Returns true if the storm leaves almost no time for the interval's own task. */
 static bool storm_starves(const struct stall_facts *f)
 {
 	return f->irq_ns >= f->than_ns && facts_storm(f, STORM_STARVES_PERCENT);
 }
 
-/* For a lock or an answer, and this was seen, not concluded from when it ended. */
+/* Returns the time that the guest waited for a lock or an answer of another vCPU. 0 if this is only
+ * concluded from the end of the wait. */
 static int64_t waited_for_peer_ns(const struct stall_facts *f)
 {
 	return f->waits.coincidence ? 0 : f->waits.lock_ns + f->waits.call_ns;
@@ -484,7 +492,8 @@ static bool felt(const struct stall_facts *f, int64_t ns, int64_t longest_ns)
 	return longest_ns >= f->than_ns || (ns >= f->than_ns && ns >= facts_duration(f) / 4);
 }
 
-/* Ahead, or back to a time that had been before. That it stood still is a pause. */
+/* Returns true if the guest's clock jumped ahead, or back to a time that it had shown before. If it
+ * only stood still, this was a pause. */
 static bool clock_jumped(const struct stall_facts *f)
 {
 	return f->clock_step_ns >= f->than_ns ||
@@ -498,7 +507,7 @@ bool facts_deny(const struct stall_facts *f)
 	return f->waiter_ns >= f->than_ns || facts_ticks_stopped(f) || is_interrupt(f) ||
 	       storm_starves(f) || felt(f, facts_denied_in_pieces(f), f->longest_chain_ns) ||
 	       felt(f, waited_for_peer_ns(f), f->waits.longest_ns) ||
-	       /* Its task does not sleep meanwhile, so it is what waits. */
+	       /* The task of the interval does not sleep meanwhile, so it is the one that waits. */
 	       (f->kind == GUEST_CPU_TASK && f->waits.poll_ns >= f->than_ns);
 }
 
@@ -506,7 +515,7 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 {
 	int64_t denied = f->waiter_ns, elsewhere = facts_duration(f) - facts_ran(f), waited;
 
-	if (f->lost.alone) /* the rest was time of the guest outside the handler */
+	if (f->lost.alone) /* a lost interrupt: its handler could have run in these states */
 		return f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_HALTED];
 	if (facts_ticks_stopped(f) && f->tick_gap_ns > denied)
 		denied = f->tick_gap_ns;
@@ -516,7 +525,7 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 		denied = f->irq_ns;
 	denied = denied > elsewhere ? denied - elsewhere : 0;
 	waited = waited_for_peer_ns(f) - f->waits.lock_halted_ns;
-	/* A CPU that halts for a lock does not run, but it is the guest's own kernel that waits. */
+	/* A CPU that halts for a lock does not run, but its guest's kernel made it wait. */
 	return (denied > waited ? denied : waited) + f->waits.lock_halted_ns +
 	       f->guest_peer.halted_ns;
 }

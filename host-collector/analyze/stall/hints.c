@@ -51,7 +51,8 @@ struct hint hint_of_run(const struct run *r, enum hint_kind kind)
 			     .count = r->count};
 }
 
-/* Ends the run if `t` is more than `gap_ns` after its last event, else it goes on until `t`. */
+/* Extends the run to `t`. If its last event is more than `gap_ns` ago, ends it and begins a new
+ * one. */
 static void run_extend(struct vcpu_hints *v, struct run *r, enum hint_kind kind, struct host_ns t,
 		       int64_t gap_ns)
 {
@@ -105,7 +106,7 @@ static void on_exit_event(struct hints *h, const struct model *m, const struct h
 
 /* ---- devices ---- */
 
-/* Registers that are clocks: who reads them wants to know the time. */
+/* Returns true if the register is part of a clock. A guest that reads it asks for the time. */
 static bool register_is_clock(uint64_t address, bool port)
 {
 	static const struct {
@@ -113,12 +114,12 @@ static bool register_is_clock(uint64_t address, bool port)
 		uint64_t first, last;
 	} clocks[] = {
 		{true, 0x40, 0x43},              /* PIT */
-		{true, 0x61, 0x61},              /* its gate, which calibration reads */
+		{true, 0x61, 0x61},              /* gate of the PIT, read for calibration */
 		{true, 0x70, 0x71},              /* RTC */
 		{true, 0x608, 0x60b},            /* ACPI PM timer of QEMU's q35 */
 		{true, 0xb008, 0xb00b},          /* and pc */
 		{false, 0xfed00000, 0xfed003ff}, /* HPET */
-		{false, 0xfee00000, 0xfee00fff}, /* local APIC: its timer's count */
+		{false, 0xfee00000, 0xfee00fff}, /* local APIC: count of its timer */
 	};
 
 	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
@@ -183,14 +184,14 @@ static void on_mmio(struct hints *h, const struct model *m, const struct host_in
 	uint32_t kind = ev_kvm_mmio_kind(&i->event);
 
 	(void)m;
-	if (kind) /* a read that is answered comes a second time */
+	if (kind) /* a read that is answered is reported twice */
 		device_access(h, i, ev_kvm_mmio_address(&i->event), false, kind == 1);
 }
 
 /* ---- calls to other CPUs ---- */
 
-/* Linux's vectors by which one CPU has another run a function (arch/x86, irq_vectors.h), flushes of
- * its TLB included. */
+/* Returns true for the vectors by which Linux has another CPU run a function, which includes TLB
+ * flushes (arch/x86, irq_vectors.h). */
 static bool vector_calls(uint32_t vector)
 {
 	return vector == 0xfb || vector == 0xfc;
@@ -208,7 +209,7 @@ static void on_accept(struct hints *h, const struct model *m, const struct host_
 	v = vcpu_get(h, target);
 	for (size_t k = 0; v && k < CALLERS; k++) {
 		if (v->calls[k].open && v->calls[k].caller == i->vcpu)
-			return; /* it waits for the first one already */
+			return; /* it waits for the first call already */
 	}
 	for (size_t k = 0; v && k < CALLERS; k++) {
 		if (v->calls[k].open)
@@ -287,7 +288,7 @@ void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i)
 	if (!v || i->type == VS_EVENT_LOST)
 		return;
 	if (i->type == VS_EVENT_SCHED_SWITCH)
-		nested_end(v, i->t); /* no switch lies between its entry and the way back */
+		nested_end(v, i->t); /* a nested guest has ended before a switch */
 	if (i->t.ns - v->guest_last.ns >= 10 * hint_min_ns) {
 		v->silence_end = i->t;
 		v->since_silence = 0;
@@ -314,7 +315,7 @@ int32_t hint_keeper(const struct vcpu_span *span, enum keeper *how)
 		return span->asker_pid;
 	}
 	if (span->state == VCPU_STOPPED && span->task_state & VS_TASK_TRACED) {
-		*how = KEEPER_TRACED; /* only its tracer wakes it */
+		*how = KEEPER_TRACED; /* a traced thread is woken by its tracer only */
 		return span->waker_pid;
 	}
 	if (span->state == VCPU_BLOCKED && span->wait_class == WAIT_VMM_LOCK) {

@@ -6,7 +6,7 @@
 #include "host-collector/util/intervals.h"
 #include "host-collector/analyze/stall/spins.h"
 
-struct view { /* of one vCPU's hints, for one run interval */
+struct view { /* one vCPU's hints, in one run interval */
 	const struct stall_facts *f;
 	uint32_t vm;
 	struct interval within;
@@ -40,8 +40,8 @@ static void collect(const struct view *view, const struct vcpu_hints *v, enum hi
 	}
 }
 
-/* The longest time for which the host kept this vCPU from the guest within the run interval
- * explains it. */
+/* Collects the times for which the host kept this vCPU from the guest in the run interval.
+ * *longest: the longest of them, which is named as the reason. */
 static void collect_kept(const struct view *view, const struct model *m, const struct vcpu_hints *v,
 			 uint32_t vcpu, struct intervals *out, struct hint *longest)
 {
@@ -76,7 +76,7 @@ static void collect_kept(const struct view *view, const struct model *m, const s
 	longest->pid = hint_keeper(&open, &longest->keeper);
 }
 
-/* The time for which the state of this vCPU is unknown, or not known yet. */
+/* Collects the times for which the state of this vCPU is unknown, or not known yet. */
 static void collect_unseen(const struct view *view, const struct model *m,
 			   const struct vcpu_hints *v, uint32_t vcpu, struct intervals *out)
 {
@@ -91,7 +91,7 @@ static void collect_unseen(const struct view *view, const struct model *m,
 		intervals_add(out, delivered.ns, view->within.end, view->within);
 }
 
-/* From one sample of this kind to the next. */
+/* Collects the times between two successive samples of this kind. */
 static void collect_sampled(const struct view *view, enum spin_kind kind, struct intervals *out)
 {
 	const struct stall_facts *f = view->f;
@@ -103,13 +103,14 @@ static void collect_sampled(const struct view *view, enum spin_kind kind, struct
 	}
 }
 
-/* Samples say where the task waits, where exits do not. */
+/* Returns true if samples, not exits, show where the task waits. */
 static bool by_samples(const struct hints *h, const struct stall_facts *f)
 {
 	return f->sampled.spinning && !h->spins_exit;
 }
 
-/* When the vCPU spun or halted for a lock: a paravirtual lock halts. */
+/* Collects the times in which the vCPU spun for a lock, or halted for one, as paravirtual locks do.
+ */
 static void collect_waits(const struct view *view, const struct vcpu_hints *v,
 			  struct intervals *out)
 {
@@ -119,7 +120,7 @@ static void collect_waits(const struct view *view, const struct vcpu_hints *v,
 		struct hint now = hint_of_run(&v->spin, HINT_SPIN);
 
 		collect(view, v, HINT_SPIN, NULL, out);
-		/* Its last exit does not end it. */
+		/* the spin goes on after its last exit */
 		now.end.ns += hint_spin_gap_ns(&v->spin);
 		if (v->spin.count > 1)
 			add_hint(out, view, &now);
@@ -148,7 +149,8 @@ static int64_t halted_ns(const struct view *view, const struct intervals *s)
 		intervals_add(&halts, view->f->halts[i].begin.ns, view->f->halts[i].end.ns,
 			      view->within);
 	ns = common_ns(s, &halts);
-	/* A halt in pieces with unknown time between them counts as one; that time does not. */
+	/* A halt that unknown time interrupts counts as one halt, but the unknown time does not
+	 * count. */
 	return ns < view->f->state_ns[VCPU_HALTED] ? ns : view->f->state_ns[VCPU_HALTED];
 }
 
@@ -161,7 +163,7 @@ static struct facts_peer peer_of(uint32_t vcpu, const struct hint *kept)
 				   .known = true};
 }
 
-/* Calls that this vCPU has sent to `to`, answered or not. */
+/* Collects the calls of this vCPU to `to`, with or without answer. */
 static void collect_calls(const struct hints *h, const struct view *view, uint32_t vcpu,
 			  uint32_t to, struct intervals *out)
 {
@@ -177,11 +179,12 @@ static void collect_calls(const struct hints *h, const struct view *view, uint32
 	}
 }
 
-/* Where no spin shows as an exit, the owner of a lock goes on for so long before it lets go. */
+/* If spins cause no exits, the owner of a lock may run for this long before it releases the lock.
+ */
 static const int64_t release_late_ns = 10000000;
 
-/* Returns true if a wait looks like one for the other vCPU: it ended `apart` after that vCPU's
- * return, and of its `denied` time `ns` fell into that vCPU's absence. */
+/* Returns true if a wait of `denied` ns looks like a wait for the other vCPU. apart: time from that
+ * vCPU's return to the end of the wait. ns: the part of the wait in which that vCPU was absent. */
 static bool ended_by(int64_t apart, int64_t ns, int64_t denied, int64_t slack, bool spins_unseen)
 {
 	if (apart >= -slack && apart <= slack)
@@ -191,8 +194,8 @@ static bool ended_by(int64_t apart, int64_t ns, int64_t denied, int64_t slack, b
 }
 
 /*
- * Without a sign of what the guest waited for: its wait, in guest mode, ended when another vCPU
- * came back to the guest. Chance does that to one wait in a hundred.
+ * Used if nothing shows what the guest waited for: its wait in guest mode ended when another vCPU
+ * came back to the guest. By chance this happens to one wait in a hundred.
  */
 static void coincidence(const struct hints *h, const struct view *view, uint32_t peer,
 			const struct intervals *own_kept, const struct intervals *kept,
@@ -204,7 +207,8 @@ static void coincidence(const struct hints *h, const struct view *view, uint32_t
 	int64_t apart = end.ns - longest->end.ns, ns;
 	struct intervals wait = {0}, late = {0};
 
-	/* Time that the host took from this vCPU since then is no wait for another vCPU. */
+	/* In time that the host took from this vCPU since then, it did not wait for another vCPU.
+	 */
 	intervals_add(&late, longest->end.ns, end.ns, view->within);
 	apart -= common_ns(&late, own_kept);
 	intervals_add(&wait, end.ns - denied, end.ns, view->within);
@@ -230,7 +234,7 @@ static void longest_note(struct facts_waits *out, const struct intervals *waited
 	out->longest_ns = ns > out->longest_ns ? ns : out->longest_ns;
 }
 
-/* Which CPU it called, and for how long that one did not answer. */
+/* Notes the CPU that the guest called, if it took longest to answer so far. */
 static void called_note(const struct view *view, const struct model *m, uint32_t k, int64_t ns,
 			struct facts_waits *out)
 {
@@ -242,8 +246,8 @@ static void called_note(const struct view *view, const struct model *m, uint32_t
 	out->called_cpu = cpu;
 }
 
-/* Finds what vCPU `k` of the same VM contributed to the run interval, if the host kept it from
- * the guest. waits: when this vCPU waited. */
+/* Finds how vCPU `k` of the same VM contributed to the run interval, if the host kept it from the
+ * guest. waits: the times in which this vCPU waited. */
 static void fill_peer(const struct hints *h, const struct model *m, const struct view *view,
 		      const struct intervals *own_kept, const struct intervals *waits, uint32_t k,
 		      struct facts_waits *out)
@@ -288,7 +292,7 @@ static void fill_peer(const struct hints *h, const struct model *m, const struct
 		out->lock_ns = ns;
 		longest_note(out, &both);
 		out->lock_halted_ns = halted_ns(view, &both);
-		/* The halt is sufficient proof. */
+		/* A halt needs no sample as proof. */
 		out->sampled |= by_samples(h, view->f) && out->lock_halted_ns * 2 < ns;
 		out->lock_owner = peer_of(k, &longest);
 	}
@@ -301,14 +305,15 @@ static void peer_coincidence(const struct hints *h, const struct model *m, const
 	struct hint longest;
 
 	collect_kept(view, m, h->vcpus[k], k, &kept, &longest);
-	/* While the host kept this vCPU, too, the guest did not wait for the other. */
+	/* While the host kept this vCPU from the guest, too, the guest did not wait for the other.
+	 */
 	intervals_without(&kept, own_kept, &alone);
 	if (alone.n)
 		coincidence(h, view, k, own_kept, &alone, &longest, out);
 }
 
-/* Runs at every tick for every open run interval. For a CPU that the VM does not have it costs
- * one comparison. A set of intervals has 2 KiB. */
+/* Runs at every tick for every open run interval. A CPU that the VM does not have costs one
+ * comparison. A set of intervals takes 2 KiB. */
 static void fill_peers(const struct hints *h, const struct model *m, const struct view *view,
 		       const struct intervals *own_kept, struct facts_waits *out)
 {
@@ -323,7 +328,8 @@ static void fill_peers(const struct hints *h, const struct model *m, const struc
 		if (h->vcpus[k] && k != vcpu)
 			fill_peer(h, m, view, own_kept, &waits, k, out);
 	}
-	/* A lock that halts now and then shows part of its wait by that. */
+	/* If the waits that were seen explain most of the time, no coincidence is needed. Exits may
+	 * show only a part of a wait. */
 	if ((out->call_ns + out->lock_ns) * 2 > facts_denied_by_guest(view->f))
 		return;
 	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
@@ -367,7 +373,8 @@ static void fill_nested(const struct view *view, const struct vcpu_hints *v,
 	out->nested_ns = intervals_length(&left);
 }
 
-/* The event that began a wait may be missing too. */
+/* A loss this long before the interval counts, because it may include the event that began a wait.
+ */
 static const int64_t lossy_before_ns = 10000000;
 
 static bool lossy(const struct hints *h, const struct stall_facts *f)
@@ -380,7 +387,8 @@ static bool lossy(const struct hints *h, const struct stall_facts *f)
 	return false;
 }
 
-/* The device to which the vCPU's thread last sent a request, in the interval or just before. */
+/* Sets *device to the device of the last request that the vCPU's thread sent. Returns false if that
+ * was neither in the interval nor just before. */
 static bool fill_block(const struct vcpu_hints *v, const struct stall_facts *f, uint32_t *device)
 {
 	const int64_t just_before_ns = 100000000;

@@ -6,8 +6,8 @@
 
 #include "host-collector/analyze/chain/chain.h"
 
-/* Share of the threshold from which on chains are examined, so that a chain that ended within
- * the run interval is known too. */
+/* Chains are examined from this share of the threshold on, so that a chain that ends within a run
+ * interval is known, too. */
 enum { LIMIT_SHARE = 4 };
 
 #define LIMIT_LEAST_NS 1000000ll
@@ -33,7 +33,7 @@ static struct facts_lost lost_of(const struct chain_trouble *t)
 				   .begin = c->begin};
 }
 
-/* Most of its time, for a guest CPU that idles. */
+/* Returns true if the guest CPU was idle for most of the chain's time. */
 static bool halted(const struct chain_trouble *t)
 {
 	int64_t all = 0;
@@ -43,7 +43,8 @@ static bool halted(const struct chain_trouble *t)
 	return t->halted || t->chain.place_ns[CHAIN_PLACE_ASLEEP] > all / 2;
 }
 
-/* The run interval of a task itself shows that its CPU lacked a tick, or a call of another CPU. */
+/* Returns true if the chain is reported by itself. Otherwise the task's run interval shows that its
+ * CPU lacked a tick or a call of another CPU. */
 static bool stands_alone(const struct chain_trouble *t)
 {
 	return halted(t) || t->chain.source == CHAIN_SOURCE_MSI ||
@@ -130,8 +131,8 @@ struct chains *overdue_chains(const struct overdue *o)
 	return o->chains;
 }
 
-/* The tick that ended the longest gap: if its interrupt was not pending before, it came late; else
- * the guest did not take it. */
+/* Returns how late the tick came that ended the longest gap. 0 if its interrupt was pending before,
+ * so that the guest did not take it. */
 static int64_t tick_came_late_ns(const struct overdue *o, const struct stall_facts *f)
 {
 	const struct chain_tick *t;
@@ -148,8 +149,8 @@ static int64_t tick_came_late_ns(const struct overdue *o, const struct stall_fac
 	return f->tick_gap_ns - f->tick_interval_ns;
 }
 
-/* Without the time in which the vCPU did not run: KVM injects no timer interrupt then, and
- * another verdict covers that time. */
+/* Excludes the time in which the vCPU did not run: KVM injects no timer interrupt then, and another
+ * verdict covers that time. */
 static int64_t tick_late_ns(const struct overdue *o, const struct stall_facts *f)
 {
 	int64_t late = tick_came_late_ns(o, f), absent = facts_duration(f) - facts_ran(f);
@@ -157,7 +158,7 @@ static int64_t tick_late_ns(const struct overdue *o, const struct stall_facts *f
 	return late > absent ? late - absent : 0;
 }
 
-/* KVM's events show timers, but not what became of this one. */
+/* Returns true if KVM's events show the guest's timers, but not what happened to this tick. */
 static bool tick_unexplained(const struct overdue *o, const struct stall_facts *f)
 {
 	struct host_ns begin = {f->tick_gap_end.ns - f->tick_gap_ns};

@@ -117,7 +117,7 @@ static bool incident_selected(const struct incident *i, const struct narrow *n,
 	return task && narrow_has_vcpu(n, m, i->vm, i->vcpu);
 }
 
-/* Incidents keep their order; lines of the guest's log go with theirs. */
+/* Incidents keep their order. Lines of the guest's log stay with their incidents. */
 static void incidents_narrow(struct report *r, const struct narrow *n, const struct model *m)
 {
 	size_t kept = 0, kept_lines = 0;

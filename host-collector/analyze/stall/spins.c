@@ -5,14 +5,14 @@
 
 #include "host-collector/analyze/stall/describe.h"
 
-/* A name that ends in '*' stands for all that begin so. The compiler's ".isra.0" never counts. The
- * first row that fits decides. */
+/* A name that ends in '*' stands for all names with this begin. Suffixes of the compiler, such as
+ * ".isra.0", are ignored. The first row that fits is used. */
 static const struct {
 	const char *name;
 	enum spin_kind kind;
-	bool helper; /* it waits for its caller, and says nothing of what for */
+	bool helper; /* it waits for its caller, which shows what for */
 } functions[] = {
-	/* How a paravirtual lock waits once it has spun for a while. */
+	/* A paravirtual lock waits in these functions after it has spun for a while. */
 	{"pv_native_safe_halt", SPIN_NONE, true},
 	{"native_safe_halt", SPIN_NONE, true},
 	{"native_halt", SPIN_NONE, true},
@@ -34,7 +34,7 @@ static const struct {
 	{"_raw_spin_lock*", SPIN_LOCK, false},
 	{"_raw_read_lock*", SPIN_LOCK, false},
 	{"_raw_write_lock*", SPIN_LOCK, false},
-	/* Locks that sleep, while their owner runs. */
+	/* Locks that sleep, and spin while their owner runs. */
 	{"mutex_spin_on_owner", SPIN_LOCK, false},
 	{"mutex_optimistic_spin", SPIN_LOCK, false},
 	{"rwsem_spin_on_owner", SPIN_LOCK, false},
@@ -82,10 +82,10 @@ enum spin_kind spin_of_stack(const struct stack *stack, const char **function)
 	return stack && stack->n_frames ? SPIN_NONE : SPIN_UNKNOWN;
 }
 
-/* Fewer say nothing; of so many of a hundred one kind speaks for all. */
+/* At least so many samples are needed, and so many percent of them of one kind. */
 enum { SAMPLES_LEAST = 3, SPINNING_PERCENT = 50, COMPUTING_PERCENT = 10 };
 
-/* The function that most of the samples of the winning kind are in. */
+/* The function of most samples of the winning kind. */
 struct tally {
 	unsigned n;
 	const char *name;

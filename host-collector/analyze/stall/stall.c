@@ -60,8 +60,8 @@ bool stall_unproven(const struct stall_detector *d, const struct stall_track *k)
 		     presence_refutes(d->model, k->vm));
 }
 
-/* A lost interrupt that no run interval shows. The host's events show when it came, the guest's
- * show that it was not handled. */
+/* Takes a lost interrupt that no run interval shows. The host's events show that it came, the
+ * guest's that it was not handled. */
 static void on_lost_interrupt(void *context, struct stall_facts *f)
 {
 	struct stall_detector *d = context;
@@ -86,7 +86,8 @@ static void each_track(struct stall_detector *d,
 	}
 }
 
-/* The model passes on the span of a vCPU only when it ends. What kept the vCPU before is over. */
+/* Ends the open chain if its vCPU is back in the guest. The model passes on a span only after its
+ * end. */
 static void chain_check(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k)
 {
 	struct vcpu_span open;
@@ -189,8 +190,8 @@ void stall_finish(struct stall_detector *d)
 	each_track(d, finish_track);
 }
 
-/* The guest's side of an open run interval, up to the newest event of that guest. Later events
- * may not have arrived yet. */
+/* Describes an open run interval up to the guest's newest event. Later events may not have arrived
+ * yet. Returns false if the interval is no stall. */
 static bool period_ongoing(const struct stall_detector *d, const struct stall_vm *v,
 			   const struct stall_track *k, struct stall_facts *f)
 {
@@ -226,7 +227,8 @@ static bool chain_ongoing(const struct stall_detector *d, const struct stall_tra
 	return facts_duration(f) >= d->options.than_ns;
 }
 
-/* A vCPU that never left its pCPU before has no span yet, but its stall counts too. */
+/* Creates the tracks of vCPUs that have no span yet because they never left their pCPU. Their
+ * stalls count, too. */
 static void tracks_complete(struct stall_detector *d)
 {
 	uint32_t vms[MODEL_VMS_MAX];

@@ -21,7 +21,7 @@ static void period_begin(struct stall_track *k, struct host_ns t, int32_t pid)
 	k->proven_valid = false;
 	k->doubt = false;
 	k->unseen_valid = false;
-	k->before_valid = false; /* it belonged to the previous run interval */
+	k->before_valid = false; /* it was part of the previous run interval */
 }
 
 /* Keeps the run interval as it was when an interrupt began at `t`, if it is long enough to be
@@ -36,7 +36,7 @@ static bool period_copy(const struct stall_detector *d, const struct stall_track
 	return true;
 }
 
-/* Keeps a run interval that is already long, as of this event. */
+/* Keeps a copy of a run interval that is already long, up to this event. */
 static void period_prove(const struct stall_detector *d, struct stall_track *k, struct host_ns t)
 {
 	if (!k->task_known || t.ns - k->period.begin.ns < d->options.than_ns ||
@@ -65,7 +65,7 @@ static void guest_wakeup(struct stall_detector *d, struct stall_vm *v, struct st
 			 const struct guest_instant *i)
 {
 	(void)d;
-	/* A task that still runs is woken out of a sleep it never began. */
+	/* The wake-up of a task that still runs ends no wait. */
 	if (!k->task_known || k->period.pid != i->event.pid)
 		waiters_add(&v->waiters, i->event.pid, i->cpu, i->t);
 }
@@ -106,7 +106,7 @@ static void tick(const struct stall_detector *d, struct stall_vm *v, struct stal
 	bool busy = k->task_known && k->period.pid != 0;
 	int64_t interval = t.ns - k->last_tick.ns;
 
-	/* A tick that followed a tick, with a task running at both. */
+	/* Two successive ticks during which the same CPU ran a task. */
 	if (busy && k->last_tick_busy && tick_is_normal(d, k, interval)) {
 		if (k->ticks_seen < STALL_TICKS_WANTED)
 			k->ticks_seen++;
@@ -155,7 +155,8 @@ static void track_forget(struct stall_vm *v, struct stall_track *k, struct host_
 	waiters_forget(&v->waiters, k->cpu, t);
 }
 
-/* The missing event was a switch, or several are missing: the run interval counts up to the gap. */
+/* A missing event was a switch, or several events are missing: the run interval counts up to the
+ * gap. */
 static void doubt_fails(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 			struct host_ns t)
 {
@@ -170,7 +171,8 @@ static void doubt_fails(struct stall_detector *d, struct stall_vm *v, struct sta
 	track_forget(v, k, t);
 }
 
-/* The first event after a gap of one: if the same task is current, it was all along. */
+/* Takes the first event after a single missing one. If the same task is current, it was all the
+ * time. */
 static void doubt_end(struct stall_detector *d, struct stall_vm *v, struct stall_track *k,
 		      const struct guest_instant *i)
 {
@@ -348,13 +350,14 @@ void stall_guest_interrupt(void *context, const struct guest_interrupt *i)
 		return;
 	}
 	if (!i->whole && !i->goes_on) {
-		/* How long it took is not known. It is the entry of another that proved it over. */
+		/* Its length is unknown. The entry of another handler showed that it had ended. */
 		if (f == &k->interrupt && k->entered.ns == model_now(d->model).ns &&
 		    k->entered.ns > i->begin.ns)
 			interrupt_begin(d, k, k->entered, i->pid);
 		return;
 	}
-	/* An idle CPU whose vCPU halts is not in a handler: its exit was never captured. */
+	/* If an idle CPU's vCPU halts, the CPU is not in a handler: the event of the exit is
+	 * missing. */
 	if (!i->whole && i->pid == 0 && f->state_ns[VCPU_HALTED] * 2 >= i->end.ns - i->begin.ns)
 		return;
 	f->kind = i->kind;

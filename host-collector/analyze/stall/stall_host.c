@@ -54,7 +54,7 @@ void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct 
 	if (facts_duration(f) < d->options.than_ns || !chain_stands_alone(d, k, f))
 		return;
 	f->than_ns = d->options.than_ns;
-	/* Its edges are the host's own. */
+	/* Only host times are involved. */
 	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : 0;
 	stall_emit(d, v, f);
 }
@@ -115,7 +115,7 @@ void stall_host_instant(void *context, const struct host_instant *i)
 	struct stall_detector *d = context;
 	struct stall_vm *v = i->of_vcpu ? stall_vm_get(d, i->vm) : NULL;
 
-	/* The collector's own stream brings only stacks. */
+	/* A loss of the collector's own events concerns only stacks. */
 	for (size_t k = 0; i->event.type == VS_EVENT_LOST && k < d->n_vms; k++) {
 		if (i->event.cpu != VS_CPU_COLLECTOR)
 			hints_lost(d->vms[k]->hints, i->t);

@@ -6,12 +6,13 @@
  */
 #include "host-collector/analyze/stall/stall_internal.h"
 
-/* From the release of what one waits for to the switch by which each lets go of its CPU. */
+/* The longest time from the release of a lock, or an answer, to the switches by which both tasks
+ * leave their CPUs. */
 static const int64_t together_ns = 10000000;
-/* For a CPU whose task denied nothing: some task often leaves its CPU at about that time by
- * chance. */
+/* For a CPU whose task denied nothing the limit is smaller: by chance, some task often leaves its
+ * CPU at about that time. */
 static const int64_t together_by_chance_ns = 1000000;
-/* Denials that begin closer together than that say nothing of who was first. */
+/* If two denials begin closer together than this, their order is unknown. */
 static const int64_t first_ns = 10000000;
 
 /* The part of the run interval in which the guest itself denied something. */
@@ -33,8 +34,9 @@ static bool denies_nothing(const struct stall_recent *r)
 	return r->denial.ns == r->end.ns;
 }
 
-/* away_ns: of the time between, the host kept the vCPU that waited. Of who spins by its samples it
- * is known that it waits, so a tenth of its wait will do. */
+/* Returns true if both end together. away_ns: time in between for which the host kept the waiting
+ * vCPU from the guest. spinning: samples show that it waits, so a distance of a tenth of its wait
+ * is accepted. */
 static bool ends_with(const struct wait *w, const struct stall_recent *r, int64_t away_ns,
 		      bool spinning)
 {
@@ -46,7 +48,8 @@ static bool ends_with(const struct wait *w, const struct stall_recent *r, int64_
 	return apart <= most && apart >= -most;
 }
 
-/* Did this CPU deny something before the other? unsure: one cannot say. */
+/* Returns true if this CPU began to deny something before the other. *unsure: the order is unknown.
+ */
 static bool was_first(const struct wait *w, const struct stall_recent *r, bool *unsure)
 {
 	int64_t before = w->begin - r->denial.ns;
@@ -69,7 +72,8 @@ static bool better(const struct facts_guest_peer *a, const struct facts_guest_pe
 	return a->ns > b->ns;
 }
 
-/* Returns true if the run interval waits for what this CPU does. on: it has not ended. */
+/* Replaces *best if this CPU's run interval is a better explanation of the wait. on: its interval
+ * has not ended. */
 static void consider(const struct stall_facts *f, const struct wait *w, uint16_t cpu,
 		     const struct stall_recent *r, int64_t away_ns, bool on,
 		     struct facts_guest_peer *best)
@@ -109,7 +113,8 @@ static struct stall_recent open_period(const struct stall_detector *d, const str
 	return stall_recent_of(&f);
 }
 
-/* Its ticks stopped because its vCPU did not run: that says nothing of its interrupts. */
+/* Removes the mark of stopped ticks if its vCPU did not run: then stopped ticks do not show that
+ * interrupts were off. */
 static void ticks_excuse(const struct stall_detector *d, const struct stall_vm *v,
 			 const struct stall_track *k, const struct wait *w, struct stall_recent *r)
 {
@@ -161,8 +166,8 @@ void stall_peer_fill(const struct stall_detector *d, const struct stall_vm *v,
 	if (f->kind == GUEST_CPU_IDLE || f->kind == GUEST_CPU_UNKNOWN || f->lost.alone ||
 	    f->clock_step_ns || f->sampled.computing)
 		return;
-	/* A paravirtual lock halts in between, though it has a task to run. Or its idle task's
-	 * switch is missing. */
+	/* A paravirtual lock halts the vCPU although it has a task to run. If events are missing,
+	 * the halt may be that of the idle task. */
 	if (facts_halts_wait(f) && f->data.kvm_events && !f->n_lost && !f->waits.lossy)
 		w.halted_ns = f->state_ns[VCPU_HALTED] - f->waits.lock_halted_ns;
 	own = facts_denied_by_guest(f) + w.halted_ns;

@@ -8,11 +8,11 @@
 
 enum { PENDING_MAX = 64 };
 
-/* Spans that the model holds back arrive within MODEL_HOLD_NS of the end of the wait. A run
- * interval that ends within a wait that goes on is reported with what is known then. */
+/* The model passes on held spans within MODEL_HOLD_NS after the end of the wait. A run interval
+ * that ends within a longer wait is reported with what is known after this time. */
 #define PENDING_LIMIT_NS (5 * MODEL_HOLD_NS)
 
-/* The other tasks that waited for this CPU. Of a wait, only the part inside the run interval
+/* Counts the other tasks that waited for this CPU. Only the part of a wait inside the run interval
  * counts. */
 static void waiters_count(const struct stall_vm *v, struct stall_facts *f)
 {
@@ -73,7 +73,7 @@ static bool reported_whole(const struct stall_detector *d, const struct stall_fa
 
 	if (model_vcpu_delivered(d->model, f->vm, vcpu, &delivered) || delivered.ns >= f->end.ns)
 		return true;
-	/* Spans that the model holds back come before long, however far its time has jumped. */
+	/* The model passes on held spans soon, however far its time has jumped. */
 	if (model_vcpu_current(d->model, f->vm, vcpu, &open) || delivered.ns != open.begin.ns)
 		return false;
 	if (model_now(d->model).ns - f->end.ns > PENDING_LIMIT_NS)
@@ -82,8 +82,8 @@ static bool reported_whole(const struct stall_detector *d, const struct stall_fa
 	       (open.state == VCPU_UNKNOWN && !model_data_of(d->model, f->vm).host_events);
 }
 
-/* The other vCPUs' times come late as well, and so do the names of stacks, but nothing waits for
- * them for long. */
+/* Returns true if the times of the other vCPUs and the names of stacks are known. They come late as
+ * well, but are not waited for long. */
 static bool peers_settled(const struct stall_detector *d, const struct stall_vm *v,
 			  struct stall_track *k, const struct stall_facts *f)
 {
@@ -98,7 +98,8 @@ static bool peers_settled(const struct stall_detector *d, const struct stall_vm 
 	       hints_settled(v->hints, d->model, k->vm, f->end);
 }
 
-/* By the clocks, what caused the guest's last event may be still to come from the host. */
+/* Returns false if, within the clocks' error, the host's event that caused the guest's last event
+ * may still come. */
 static bool clocks_settled(const struct stall_detector *d, const struct stall_facts *f)
 {
 	int64_t err_ns =
@@ -107,7 +108,7 @@ static bool clocks_settled(const struct stall_detector *d, const struct stall_fa
 	return model_now(d->model).ns - f->end.ns >= err_ns;
 }
 
-/* A fair scheduler lets a task wait for about as long as it was charged for. */
+/* A fair scheduler makes a task wait for about as long as the time that it was charged for. */
 static void debt_find(const struct stall_track *k, struct stall_facts *f)
 {
 	if (k->debt.ns && f->kind == GUEST_CPU_TASK && f->waiter_pid == k->debt.pid &&
@@ -130,7 +131,7 @@ void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, str
 	uint32_t vcpu = 0;
 	bool known;
 
-	if (!k->n_pending) /* after almost every span */
+	if (!k->n_pending) /* the usual case: this runs after almost every span */
 		return;
 	known = !model_vcpu_of_guest_cpu(d->model, k->vm, k->cpu, &vcpu);
 	while (k->n_pending) {
@@ -207,7 +208,7 @@ static void period_emit(struct stall_detector *d, const struct stall_vm *v, stru
 {
 	recent_add(k, f);
 	if (f->kind !=
-	    GUEST_CPU_IDLE) /* effects of the host on an idle CPU are reported as chains */
+	    GUEST_CPU_IDLE) /* what the host does to an idle CPU is reported as a chain */
 		stall_pending_add(d, v, k, f);
 }
 

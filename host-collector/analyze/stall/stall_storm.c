@@ -18,11 +18,11 @@
 #include <string.h>
 
 #define STORM_WINDOW_NS 1000000000ll
-/* A wait shorter than this is no piece, as most exits are. */
+/* A wait shorter than this does not count, like most exits. */
 #define STORM_PIECE_NS 50000ll
 
-/* The part of the host's time that the vCPU waited for. The handling of exits is no wait, and
- * taking turns with other tasks on the pCPU is fair up to the time that the vCPU ran itself. */
+/* Returns the time in which the vCPU waited. The handling of exits is no wait. Waiting in turn with
+ * other tasks on the pCPU is fair, up to the time that the vCPU ran itself. */
 static int64_t waited_ns(const struct stall_facts *f)
 {
 	return facts_denied_in_pieces(f) - f->state_ns[VCPU_KVM] - f->state_ns[VCPU_VMM];
@@ -33,11 +33,11 @@ static void window_emit(struct stall_detector *d, const struct stall_vm *v,
 {
 	f->kind = GUEST_CPU_UNKNOWN;
 	f->than_ns = d->options.than_ns;
-	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : 0; /* its edges are the host's own */
+	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : 0; /* only host times are involved */
 	stall_emit(d, v, f);
 }
 
-/* A window that begins with the chain that is over. */
+/* Begins a window with the chain that has just ended. */
 static void window_begin(struct stall_window *w, const struct stall_track *k, struct host_ns period)
 {
 	w->facts = w->reported = k->chain;
@@ -47,7 +47,7 @@ static void window_begin(struct stall_window *w, const struct stall_track *k, st
 	w->open = true;
 }
 
-/* Returns true if the run interval that began then has not ended, or is not yet reported. */
+/* Returns true if the run interval with this begin has not ended, or is not yet reported. */
 static bool period_awaited(const struct stall_track *k, struct host_ns begin)
 {
 	if (k->task_known && k->period.begin.ns == begin.ns)
@@ -65,7 +65,7 @@ static void claimed_remove(struct stall_track *k, unsigned at)
 	memmove(&k->claimed[at], &k->claimed[at + 1], (k->n_claimed - at) * sizeof(k->claimed[0]));
 }
 
-/* A task's, by which the guest's side adds up times of the host's. */
+/* Returns true if a task's run interval is open, to which the guest side adds the host's times. */
 static bool has_open_period(const struct stall_detector *d, const struct stall_track *k)
 {
 	return k->task_known && k->period.kind == GUEST_CPU_TASK && !stall_unproven(d, k) &&
@@ -106,7 +106,7 @@ static void window_close(struct stall_detector *d, const struct stall_vm *v, str
 		window_emit(d, v, k, &w->reported);
 		return;
 	}
-	/* A run interval that contains more of them is reported for certain. */
+	/* a run interval with more windows than that will be reported */
 	if (k->n_claimed == STALL_CLAIMED_MAX)
 		claimed_remove(k, 0);
 	k->claimed[k->n_claimed++] = (struct stall_claimed){w->reported, period};
@@ -179,7 +179,7 @@ static bool window_ends(const struct stall_window *w, const struct stall_track *
 	return 2 * waited_ns(next) < facts_duration(next) || facts_duration(next) > STORM_WINDOW_NS;
 }
 
-/* False: the window must end before it. */
+/* Returns false if the window must end before this chain. */
 static bool window_add(struct stall_window *w, const struct stall_track *k)
 {
 	struct stall_facts next;
@@ -199,7 +199,7 @@ void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struc
 	if (waited_ns(&k->chain) < STORM_PIECE_NS)
 		return;
 	if (facts_duration(&k->chain) >= d->options.than_ns) {
-		windows_close(d, v, k); /* this one is reported by itself */
+		windows_close(d, v, k); /* this chain is reported by itself */
 		return;
 	}
 	if (k->chain.begin.ns < k->storm_from.ns)
@@ -295,7 +295,7 @@ void stall_storm_span(struct stall_detector *d, const struct stall_vm *v, struct
 		return;
 	window_span(&k->storm, span);
 	window_span(&k->newer, span);
-	/* Nothing for so long that no later piece can make half of it. */
+	/* So long after the last wait, no later one can make up half of the window. */
 	if (!vcpu_span_denies(span) &&
 	    span->end.ns - k->storm.facts.begin.ns > STORM_WINDOW_NS + d->options.than_ns)
 		windows_close(d, v, k);

@@ -109,8 +109,8 @@ const size_t verdict_rules_count = sizeof(verdict_rules) / sizeof(*verdict_rules
 
 /* ---- the judge ---- */
 
-/* Shares of the denied time, in percent: what decides, what makes likely, what is worth a mention
- * as runner-up. docs/verdicts.md gives the reasons. */
+/* Shares of the denied time in percent: DECIDES makes a verdict decided, LIKELY makes it likely,
+ * MENTIONED is enough to be listed as a cause. docs/verdicts.md gives the reasons. */
 enum { DECIDES = 80, LIKELY = 50, MENTIONED = 10 };
 
 static uint32_t missing_of(const struct stall_facts *f)
@@ -131,7 +131,7 @@ static uint32_t missing_of(const struct stall_facts *f)
 		missing |= NEEDS(NOTES);
 	if (f->class_ns[WAIT_NONE] >= f->than_ns / 4)
 		missing |= NEEDS(STACKS);
-	/* The edges are known no better than the thing itself. */
+	/* The error of the times is too large compared with the threshold. */
 	if (f->data.guest_events && f->err_ns > (uint64_t)f->than_ns / 2)
 		missing |= NEEDS(CLOCK_MAP);
 	return missing;
@@ -145,7 +145,7 @@ static int64_t unknown_ns(const struct stall_facts *f)
 	return f->state_ns[VCPU_UNKNOWN] - evidently_ran;
 }
 
-/* The guest's times cannot be joined to the host's, and this run interval is from the guest. */
+/* Returns true if this run interval of the guest cannot be joined to the host's times. */
 static bool unjoined(const struct stall_facts *f)
 {
 	return f->data.guest_events && f->kind != GUEST_CPU_UNKNOWN && f->err_ns >= UINT32_MAX;
@@ -160,9 +160,9 @@ void verdict_unjoin(struct incident *i)
 		 "the guest's times are not proven: what the host did meanwhile is not known");
 }
 
-/* The part of the longest wait or tick gap in which the vCPU halted, at least, and of which no
- * facts say what the guest waited for. A guest with a task or a handler to run does not halt:
- * something that would explain it was not seen. */
+/* Returns the part of the longest wait or tick gap in which the vCPU halted, as far as no facts
+ * show what the guest waited for. A guest with a task or a handler to run does not halt, so
+ * something that would explain this was not captured. */
 static int64_t halted_ns(const struct stall_facts *f)
 {
 	int64_t ns = facts_denial_ns(f) - (facts_duration(f) - f->state_ns[VCPU_HALTED]);
@@ -177,8 +177,8 @@ static int64_t denied_ns(const struct stall_facts *f)
 	return facts_denied_by_host(f) + facts_denied_by_guest(f) + unknown_ns(f) + halted_ns(f);
 }
 
-/* Fills the incident's causes and culprits: all rules that account for a tenth of what was denied.
- */
+/* Fills in the incident's causes and culprits: of all rules that account for a tenth of what was
+ * denied. */
 static void rank(const struct stall_facts *f, const struct model *m, int64_t all,
 		 struct incident *out)
 {
@@ -205,7 +205,7 @@ static void rank(const struct stall_facts *f, const struct model *m, int64_t all
 	}
 }
 
-/* One cause is half of `all`, or all causes together leave next to nothing open. */
+/* Returns true if one cause explains half of `all`, or all causes together explain most of it. */
 static bool explained(const struct incident *i, int64_t all)
 {
 	int64_t sum = 0;
@@ -246,7 +246,7 @@ static void because_shared(struct incident *i, int64_t all)
 	}
 }
 
-/* Returns true if a rule explains the stall. surely: nothing is presumed. */
+/* Returns true if a rule explains the stall. surely: the facts contain no assumption. */
 static bool judge_by(const struct stall_facts *f, const struct model *m, bool surely,
 		     struct incident *out)
 {
@@ -305,7 +305,7 @@ static void judge(const struct stall_facts *f, const struct model *m, struct inc
 	free(presumed);
 }
 
-/* The quota that made the longest of the vCPU's throttled waits. */
+/* Describes the quota of the vCPU's longest throttled wait. */
 static void quota_fill(const struct stall_facts *f, const struct model *m, struct report_quota *out)
 {
 	const struct cgroup *c = model_cgroup_of(m, facts_quota(f));

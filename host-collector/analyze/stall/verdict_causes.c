@@ -58,7 +58,7 @@ int64_t cause_host_memory_ns(const struct stall_facts *f)
 	return f->class_ns[WAIT_RECLAIM];
 }
 
-/* It takes well over half of a CPU's time to make tasks wait for it. */
+/* Below this share of a CPU's time, handlers do not make tasks wait for the CPU. */
 enum { STORM_SHARE_PERCENT = 60 };
 
 int64_t cause_guest_irq_storm_ns(const struct stall_facts *f)
@@ -68,7 +68,7 @@ int64_t cause_guest_irq_storm_ns(const struct stall_facts *f)
 	return facts_denied_by_guest(f) < f->irq_ns ? facts_denied_by_guest(f) : f->irq_ns;
 }
 
-/* Whatever the vCPU did meanwhile, the guest takes the step for time in which nothing happened. */
+/* Whatever the vCPU did meanwhile, for the guest nothing happened during the step. */
 int64_t cause_clock_jump_ns(const struct stall_facts *f)
 {
 	return f->clock_step_ns ? facts_duration(f) : 0;
@@ -90,7 +90,8 @@ int64_t cause_ipi_target_preempted_ns(const struct stall_facts *f)
 		     facts_denied_by_guest(f) - cause_lock_holder_preempted_ns(f));
 }
 
-/* The time that the guest denied itself, without what storms and other vCPUs explain. */
+/* Returns the time that the guest denied itself, without the time that storms and other vCPUs
+ * explain. */
 static int64_t alone_ns(const struct stall_facts *f)
 {
 	int64_t ns = facts_denied_by_guest(f) - cause_guest_irq_storm_ns(f) -
@@ -115,7 +116,7 @@ int64_t cause_nested_unobservable_ns(const struct stall_facts *f)
 	return least(f->waits.nested_ns, alone_ns(f));
 }
 
-/* While the guest reads a register again and again, most of the time goes to its exits. */
+/* Returns the time in which the guest polled a register. Most of it is spent in the exits. */
 static int64_t polled_ns(const struct stall_facts *f)
 {
 	int64_t exits = f->state_ns[VCPU_KVM] + f->state_ns[VCPU_VMM] - f->device_ns;
@@ -139,13 +140,13 @@ int64_t cause_guest_spin_ns(const struct stall_facts *f)
 
 /* ---- what speaks against a cause ---- */
 
-/* When the guest read its clock is known by the guest's answers only, which may be as false. */
+/* Only the guest's answers show when it read its clock. They may be as false as the clock. */
 bool against_clock_unproven(const struct stall_facts *f)
 {
 	return !f->clock_step_proven;
 }
 
-/* The guest's own ticks fill time in which, by the host's account, the guest did not run. */
+/* The guest's ticks cover time in which, by the host's events, the guest did not run. */
 bool against_guest_was_alive(const struct stall_facts *f)
 {
 	int64_t out = facts_denied_by_host(f);
@@ -155,8 +156,8 @@ bool against_guest_was_alive(const struct stall_facts *f)
 		       facts_duration(f) - out + out / 4 + 2 * f->tick_interval_ns;
 }
 
-/* By a signal, a tracer or the freezer a thread is in a state of its own; QEMU's pause is the same
- * sleep whatever it is for, and only QEMU's notes say that it migrates. */
+/* A thread that a signal, a tracer or the freezer stops has a task state of its own. A pause by
+ * QEMU always looks like the same sleep; only QEMU's notes show that it migrates. */
 bool against_pause_unproven(const struct stall_facts *f)
 {
 	static const uint32_t own_state = VS_TASK_STOPPED | VS_TASK_TRACED | VS_TASK_FROZEN;
@@ -172,11 +173,11 @@ bool against_pause_unproven(const struct stall_facts *f)
 	return by_vmm > 0 || against_guest_was_alive(f);
 }
 
-/* As many samples of one class, and none of another, leave less than 5 % that the class has less
- * than 80 % of the time: 0.8^14 = 0.044. */
+/* With this many samples of one class and none of another, the probability that the class has less
+ * than 80 % of the time is below 5 %: 0.8^14 = 0.044. */
 enum { SAMPLES_ENOUGH = 14 };
 
-/* Much of the cause is short waits of which few brought a stack. */
+/* Much of the cause is short waits, and few of them have a stack. */
 bool against_few_samples(const struct stall_facts *f)
 {
 	for (int c = 0; c < WAIT_CLASS_COUNT; c++) {
@@ -187,33 +188,34 @@ bool against_few_samples(const struct stall_facts *f)
 	return against_guest_was_alive(f);
 }
 
-/* No stack says what the page fault waited for: it may have been memory, or a lock. */
+/* No stack shows what the page fault waited for: memory or a lock. */
 bool against_paging_unseen(const struct stall_facts *f)
 {
 	return f->fault_ns > cause_demand_paging_ns(f) / 2 || against_few_samples(f);
 }
 
-/* The thread was warned of once; no stack shows that it slept for that. */
+/* The kernel logs only a thread's first split lock, and no stack shows that the thread slept for
+ * one. */
 bool against_split_lock_unseen(const struct stall_facts *f)
 {
 	return f->class_ns[WAIT_SPLIT_LOCK] < f->split_lock_ns / 2 || against_guest_was_alive(f);
 }
 
-/* The kernel counts throttling when it is over: whether a wait that lasts is one is not known yet.
- */
+/* The kernel counts throttling after it has ended. Whether an ongoing wait is throttling is not
+ * known yet. */
 bool against_quota_uncounted(const struct stall_facts *f)
 {
 	return (f->ongoing && f->data.quota) || against_guest_was_alive(f);
 }
 
-/* Only what the quota left idle was seen, not the throttling itself. */
+/* The throttling itself was not seen, only that the pCPU was idle. */
 bool against_quota_unseen(const struct stall_facts *f)
 {
 	return f->quota_ns < f->pcpu_idle_ns || against_guest_was_alive(f);
 }
 
-/* Neither KVM's events nor the guest's own ticks show that guest code ran; or what the vCPU did was
- * mostly not seen, and ticks alone show it. */
+/* Neither KVM's events nor the guest's ticks show that guest code ran; or most of the time of the
+ * vCPU was not captured, and only ticks show it. */
 bool against_guest_unproven(const struct stall_facts *f)
 {
 	if (f->state_ns[VCPU_UNKNOWN] * 2 > facts_duration(f))
@@ -222,15 +224,15 @@ bool against_guest_unproven(const struct stall_facts *f)
 	       !(f->tick_interval_ns && f->ticks * f->tick_interval_ns > facts_duration(f) / 2);
 }
 
-/* The edges of a storm are as well known as its interrupts: with more than a few missing it may
- * have been less than the threshold. */
+/* If more than a few interrupts are missing, the times at which the storm began and ended are not
+ * known well enough: it may have been shorter than the threshold. */
 bool against_storm_unproven(const struct stall_facts *f)
 {
 	return against_guest_unproven(f) || f->n_lost * 200 > f->n_seen;
 }
 
-/* The time may have been a wait for another vCPU: the host kept one meanwhile, and a spin does not
- * show here, or may be among what is missing. */
+/* The time may have been a wait for another vCPU: the host kept one from the guest meanwhile, and
+ * spins cause no events here, or their events may be missing. */
 bool spin_may_be_wait(const struct stall_facts *f)
 {
 	return !f->sampled.computing &&
@@ -238,8 +240,7 @@ bool spin_may_be_wait(const struct stall_facts *f)
 	       f->waits.peer_kept_ns > cause_guest_spin_ns(f) / 2;
 }
 
-/* By the guest's stamps it lasted for the threshold, but not surely: they may be off by more than
- * it is longer. */
+/* The stall exceeds the threshold by less than the error of the guest's stamps. */
 static bool may_be_shorter(const struct stall_facts *f)
 {
 	return (int64_t)(f->begin_err_ns + f->err_ns) > facts_denial_ns(f) - f->than_ns;
@@ -261,8 +262,8 @@ bool against_tick_unwanted(const struct stall_facts *f)
 	return f->waiter_ns < f->than_ns;
 }
 
-/* Nothing but the end of the wait joins it to the other vCPU, or that samples show it to wait; or
- * what the guest waits for may be among what is missing. */
+/* Only the end of the wait, or samples, connect the stall with the other vCPU; or the events that
+ * would show what the guest waited for may be missing. */
 bool against_owner_unproven(const struct stall_facts *f)
 {
 	return f->waits.coincidence || f->waits.sampled || f->waits.lossy;

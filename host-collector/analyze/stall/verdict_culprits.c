@@ -49,7 +49,7 @@ void culprits_senders(const struct stall_facts *f, const struct model *m, struct
 			culprit_add(out, m, VS_SOURCE_HOST, s->asker_pid, "wrote to QEMU's monitor",
 				    span_ns(s));
 		else if (s->state == VCPU_STOPPED && s->task_state & VS_TASK_TRACED && s->waker_pid)
-			/* Only its tracer wakes a traced thread. */
+			/* A traced thread is woken by its tracer only. */
 			culprit_add(out, m, VS_SOURCE_HOST, s->waker_pid, "traced the vCPU thread",
 				    span_ns(s));
 	}
@@ -71,7 +71,7 @@ static bool same_kind(const char *a, const char *b)
 {
 	size_t len = stem_length(a);
 
-	/* Threads with this name are vCPUs, each of them usually of another VM. */
+	/* Threads with this name are vCPUs, usually each of another VM. */
 	if (strstr(a, "/KVM"))
 		return false;
 	return *a && len == stem_length(b) && !strncmp(a, b, len);
@@ -79,7 +79,7 @@ static bool same_kind(const char *a, const char *b)
 
 enum {
 	NAMED_SHARE = 50
-}; /* a task with less than a 50th of the time is one of "all other tasks" */
+}; /* a task with less than a 50th of the time is part of "all other tasks" */
 
 static const char held_the_pcpu[] = "held the pCPU";
 
@@ -99,16 +99,16 @@ struct holder_text holder_text(const struct stall_facts *f, const struct model *
 	return t;
 }
 
-/* The tasks of one kind, or of one cgroup. */
+/* All tasks of one kind, or of one cgroup. */
 struct crowd {
 	int32_t pid; /* the task with the largest share */
 	int64_t most_ns;
 	unsigned n;
 	int64_t ns;
-	uint32_t cgroup; /* common to all of them; 0: unknown, or not the same */
+	uint32_t cgroup; /* what all of them have in common; 0: unknown, or different */
 };
 
-/* Adds a holder to `c`, which is `fresh` or has some. */
+/* Adds a holder to `c`. fresh: `c` is empty. */
 static void crowd_take(struct crowd *c, bool fresh, const struct facts_holder *h, uint32_t cgroup)
 {
 	if (fresh)
@@ -123,7 +123,7 @@ static void crowd_take(struct crowd *c, bool fresh, const struct facts_holder *h
 	c->ns += h->ns;
 }
 
-/* 0 also of a task that is in no cgroup but the root. */
+/* Returns 0 also for a task in the root cgroup. */
 static uint32_t cgroup_of(const struct stall_facts *f, const struct model *m, int32_t pid)
 {
 	const struct task_origin *origin = model_task_origin(m, pid, f->end);
@@ -139,7 +139,7 @@ static int crowd_order(const void *a, const void *b)
 	return (x->ns < y->ns) - (x->ns > y->ns);
 }
 
-/* The holders by kind, the largest share first. Returns how many kinds. */
+/* Groups the holders by kind, largest share first. Returns the number of kinds. */
 static unsigned crowds_by_kind(const struct stall_facts *f, const struct model *m,
 			       struct crowd crowds[FACTS_HOLDERS])
 {
@@ -160,7 +160,7 @@ static unsigned crowds_by_kind(const struct stall_facts *f, const struct model *
 	return n;
 }
 
-/* The same by cgroup, as far as those are known. */
+/* Groups the holders by cgroup, as far as their cgroups are known. */
 static unsigned crowds_by_cgroup(const struct stall_facts *f, const struct model *m,
 				 struct crowd crowds[FACTS_HOLDERS])
 {
@@ -247,8 +247,8 @@ static void others_add(const struct stall_facts *f, struct incident *out)
 	describe(others->role, sizeof(others->role), "%s", held_the_pcpu);
 }
 
-/* The tasks that had the pCPU, those of one kind as one; what they had by cgroup; and what all of
- * them together had beyond those that are named. */
+/* Adds the tasks that held the pCPU: one culprit for each kind, their shares by cgroup, and the
+ * share of all tasks that are not named. */
 void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	struct crowd crowds[FACTS_HOLDERS] = {0};
@@ -292,7 +292,7 @@ static void wakers_of(const struct stall_facts *f, const struct model *m, enum w
 
 void culprits_lock_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
-	/* The task that wakes a waiter of a lock has just released the lock. */
+	/* The task that wakes a waiter has just released the lock. */
 	wakers_of(f, m, WAIT_VMM_LOCK, "held QEMU's big lock", out);
 }
 

@@ -5,7 +5,7 @@
 #include "host-collector/analyze/stall/describe.h"
 #include "host-collector/analyze/stall/verdict_parts.h"
 
-/* The longest stop that no migration made. */
+/* Returns the longest stop that was not part of a migration. */
 static const struct vcpu_span *longest_stop(const struct stall_facts *f)
 {
 	for (unsigned i = 0; i < f->n_spans; i++) {
@@ -70,7 +70,8 @@ void because_split_lock(const struct stall_facts *f, const struct model *m, int6
 		 duration_text(ns).text);
 }
 
-/* A cgroup's path, so short that what follows it has room: the end says most. */
+/* The end of a cgroup's path, short enough to leave room for the text after it. The end is the most
+ * specific part. */
 struct path_text {
 	char text[104];
 };
@@ -87,7 +88,8 @@ static struct path_text path_text(const char *path)
 	return t;
 }
 
-/* "waited 2.5 s for a pCPU, held by 20 tasks in cgroup /batch.slice in turn: 2.4 s". */
+/* Writes, for example: "waited 2.5 s for a pCPU, held by 20 tasks in cgroup /batch.slice in turn:
+ * 2.4 s". */
 static void held_in_turn(const struct stall_facts *f, const struct model *m,
 			 const struct culprits_sum *kind, int64_t ns, char *out, size_t n)
 {
@@ -271,7 +273,7 @@ static struct peer_text guest_peer_text(const struct stall_facts *f, const struc
 	return t;
 }
 
-/* Was it the host that kept the CPU which this one may have waited for? */
+/* Returns true if the host kept the CPU that this one may have waited for from the guest. */
 static bool kept_by_host(const struct stall_facts *f, const struct model *m)
 {
 	uint16_t cpu;
@@ -281,7 +283,7 @@ static bool kept_by_host(const struct stall_facts *f, const struct model *m)
 	       cpu == f->guest_peer.cpu;
 }
 
-/* Why the guest kept its CPU, as far as that shows: "; it spun in ...". */
+/* Describes why the guest kept its CPU, if known: "; it spun in ...". */
 static void spin_reason(const struct stall_facts *f, const struct model *m, char *out, size_t n)
 {
 	const struct facts_sampled *s = &f->sampled;

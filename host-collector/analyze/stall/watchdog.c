@@ -18,7 +18,8 @@ bool watchdog_parse(const char *text, struct report_watchdog *out)
 	if (!found ||
 	    sscanf(found, "BUG: soft lockup - CPU#%5u stuck for %9us!", &cpu, &stuck_s) != 2)
 		return false;
-	/* A task may have brackets and colons in its name: the outermost and the last count. */
+	/* The name of a task may contain brackets and colons: the first bracket and the last one
+	 * count. */
 	open = strchr(found, '[');
 	end = strrchr(found, ']');
 	if (!open || !end || end < open || cpu >= VS_CPUS_MAX)
@@ -39,13 +40,13 @@ bool watchdog_parse(const char *text, struct report_watchdog *out)
 }
 
 /*
- * The line counts whole units of 2^30 ns since the CPU's watchdog thread ran last, which may be a
- * sample period before the stall began; it is printed while the CPU is stuck, or by the first tick
- * after it. So the stall is where the line's own span is.
+ * The line gives the time since the CPU's watchdog thread ran last, in whole units of 2^30 ns. That
+ * may be up to a sample period before the stall began. The line is printed while the CPU is stuck,
+ * or by the first tick after that. So the stall lies in this time.
  */
 enum { ROUNDING_US = 2147484, SHARE_LEAST = 10 };
 
-/* How much of the line's span this incident covers, in us; 0: it is not about it. */
+/* Returns how much of the line's time this incident covers, in us. 0: the line is not about it. */
 static uint64_t covers_us(const struct report_watchdog *w, const struct incident *i)
 {
 	uint64_t stuck_us = (uint64_t)w->stuck_s * 1000000, span_us = stuck_us + ROUNDING_US,
