@@ -163,6 +163,17 @@ static struct failing *failing_find(struct shipper *s, const char *name)
 	return NULL;
 }
 
+/* Frees the places of files that are gone: the daemon removes what waits for too long. */
+static void failing_clean(struct shipper *s)
+{
+	for (size_t i = 0; i < FAILING_MAX; i++) {
+		struct failing *f = &s->failing[i];
+
+		if (*f->name && faccessat(s->dir, f->name, F_OK, AT_SYMLINK_NOFOLLOW))
+			*f = (struct failing){0};
+	}
+}
+
 /* Between half and one and a half of the time. */
 static uint64_t delay_ms(unsigned failures)
 {
@@ -180,8 +191,10 @@ static void failed(struct shipper *s, struct lane *lane, const char *name, int c
 	struct failing *f = failing_find(s, name);
 	char line[256], how[32];
 
-	if (!f)
+	if (!f && !(f = failing_find(s, ""))) {
+		failing_clean(s);
 		f = failing_find(s, "");
+	}
 	lane->due_ms = now_ms + delay_ms(++lane->failures);
 	if (f) {
 		snprintf(f->name, sizeof(f->name), "%s", name);

@@ -181,6 +181,30 @@ static void test_poison(void **state)
 	shipper_close(s);
 }
 
+/* An engine that was down for long: of what failed, the daemon has removed more than the shipper
+ * keeps in mind. A segment that the engine never takes still holds up no other. */
+static void test_down_for_long(void **state)
+{
+	char name[SEGMENT_NAME_MAX];
+	struct shipper *s;
+	uint64_t now = 1000;
+
+	(void)state;
+	s = open_with(command_make("[ $(cat $1) = 1000 ] && cat $1 >> $target"), 10000);
+	for (uint64_t i = 1; i <= 300; i++) {
+		file_make(SEGMENT_INCIDENTS, i);
+		assert_int_equal(shipper_turn(s, now += 1000000), 0);
+		segment_name(SEGMENT_INCIDENTS, ONE, TWO, i, name);
+		assert_int_equal(unlink(name), 0);
+	}
+	file_make(SEGMENT_INCIDENTS, 500);
+	file_make(SEGMENT_INCIDENTS, 1000);
+	for (int i = 0; i < 60000; i++)
+		shipper_turn(s, now += 1000);
+	assert_target("1000\n");
+	shipper_close(s);
+}
+
 /* A command that hangs is killed with all that it started. */
 static void test_hangs(void **state)
 {
@@ -289,6 +313,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_down, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_poison, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_down_for_long, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
