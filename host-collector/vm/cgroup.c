@@ -20,7 +20,8 @@ struct group {
 	char dir[PATH_BYTES];
 	size_t name_at; /* where its path below the mount begins */
 	bool v2, seen;
-	bool known; /* it has been read */
+	bool known;   /* it has been read */
+	int quota_fd; /* of the file with its quota, once it was read; -1: none */
 	uint64_t tsc, periods, throttled_ns;
 	uint64_t quota_us, period_us; /* quota_us 0: none */
 	size_t n_vcpus;
@@ -93,12 +94,19 @@ struct cgroups *cgroups_new(const char *proc)
 	return c;
 }
 
+static void group_fini(struct group *g)
+{
+	if (g->quota_fd >= 0)
+		close(g->quota_fd);
+	free(g->vcpus);
+}
+
 void cgroups_free(struct cgroups *c)
 {
 	if (!c)
 		return;
 	for (size_t i = 0; i < c->n; i++)
-		free(c->groups[i].vcpus);
+		group_fini(&c->groups[i]);
 	free(c);
 }
 
@@ -116,7 +124,7 @@ static struct group *group_get(struct cgroups *c, const char *dir, size_t name_a
 	if (c->n == GROUPS_MAX)
 		return NULL;
 	g = &c->groups[c->n];
-	*g = (struct group){.name_at = name_at, .v2 = v2};
+	*g = (struct group){.name_at = name_at, .v2 = v2, .quota_fd = -1};
 	g->vcpus = calloc(VS_CPUS_MAX, sizeof(*g->vcpus));
 	if (!g->vcpus)
 		return NULL;
@@ -213,7 +221,7 @@ int cgroups_follow(struct cgroups *c, const struct message_vm_info *info)
 		if (c->groups[i].seen)
 			c->groups[kept++] = c->groups[i];
 		else
-			free(c->groups[i].vcpus);
+			group_fini(&c->groups[i]);
 	}
 	c->n = kept;
 	return err;
@@ -257,6 +265,34 @@ static void quota_read(struct group *g)
 		g->quota_us = (uint64_t)quota;
 }
 
+/* Opens the file that quota_is_new() reads. Without it a new quota is found only by reading all. */
+static void quota_watch(struct group *g)
+{
+	char path[PATH_BYTES + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", g->dir, g->v2 ? "cpu.max" : "cpu.cfs_quota_us");
+	g->quota_fd = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/*
+ * Returns true if a group that had no quota has one now. Opening the file costs ten times as much
+ * as reading it, so it stays open. A file of a cgroup that was removed cannot be read.
+ */
+static bool quota_is_new(struct group *g)
+{
+	char text[4];
+	ssize_t n = g->quota_fd < 0 ? 0 : pread(g->quota_fd, text, sizeof(text) - 1, 0);
+
+	if (n < 0) {
+		close(g->quota_fd);
+		g->quota_fd = -1;
+	}
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return strcmp(text, "max") != 0 && text[0] != '-';
+}
+
 /* The number after a word at the beginning of a line. */
 static bool field_read(const char *text, const char *word, uint64_t *value)
 {
@@ -294,6 +330,8 @@ static void group_read(struct cgroups *c, struct group *g, uint64_t (*tsc)(void)
 		return;
 	now = tsc();
 	quota_read(g);
+	if (g->quota_fd < 0)
+		quota_watch(g);
 	*m = (struct message_cpu_quota){.vm = c->vm,
 					.n_vcpus = g->n_vcpus,
 					.from = g->tsc,
@@ -324,7 +362,9 @@ void cgroups_read(struct cgroups *c, uint64_t (*tsc)(void), cgroup_reading readi
 
 	c->turn = (c->turn + 1) % QUIET_EVERY;
 	for (size_t i = 0; i < c->n; i++) {
-		if (all || c->groups[i].quota_us || !c->groups[i].known)
-			group_read(c, &c->groups[i], tsc, reading, context);
+		struct group *g = &c->groups[i];
+
+		if (all || g->quota_us || !g->known || quota_is_new(g))
+			group_read(c, g, tsc, reading, context);
 	}
 }

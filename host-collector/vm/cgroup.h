@@ -3,9 +3,9 @@
  * The CPU quotas of a VM's vCPU threads: the cgroups (v1 and v2) that contain the threads, up to
  * the root, and the kernel's throttling counters of each. Each thread may be in a different cgroup.
  *
- * Cgroups without a quota are read too, because a quota may be set and used up between two
- * readings. They are reported only if a counter changed. If there are more than 32 cgroups, those
- * without a quota are read only once a second.
+ * The counters of a cgroup without a quota are read once a second, because a quota may be set and
+ * lifted between two calls; they are reported only if one changed. Each call reads whether such a
+ * cgroup has a quota now: its counters are read at once then.
  */
 #ifndef VM_CGROUP_H
 #define VM_CGROUP_H

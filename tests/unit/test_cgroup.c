@@ -162,6 +162,40 @@ static void a_parents_quota_of_v2_is_read_for_all_vcpus_below(void **state)
 	assert_int_equal(t->seen[0].throttled_ns, 0);
 }
 
+/* A wait is kept for 200 ms after a reading: a quota that is lifted within a second needs one
+ * before its waits end. */
+static void a_new_quota_is_read_at_once(void **state)
+{
+	static const struct {
+		const char *stat, *quota, *none, *some, *counters;
+	} versions[] = {{"unified/machine/cpu.stat", "unified/machine/cpu.max", "max 100000\n",
+			 "10000 1000000\n", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"},
+			{"cpu/vm/cpu.stat", "cpu/vm/cpu.cfs_quota_us", "-1\n", "10000\n",
+			 "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n"}};
+	struct tree *t = *state;
+
+	put(t, "cpu/vm/cpu.cfs_period_us", "1000000\n");
+	for (int i = 0; i < 2; i++) {
+		put(t, versions[i].stat, versions[i].counters);
+		put(t, versions[i].quota, versions[i].none);
+	}
+	assert_int_equal(cgroups_follow(t->cgroups, &t->info), 0);
+	look(t, 100);
+	look(t, 200);
+	assert_int_equal(t->n_seen, 0);
+	for (int i = 0; i < 2; i++) {
+		put(t, versions[i].quota, versions[i].some);
+		look(t, 300);
+		assert_int_equal(t->n_seen, 1);
+		assert_int_equal(t->seen[0].quota_us, 10000);
+		assert_int_equal(t->seen[0].period_us, 1000000);
+		put(t, versions[i].quota, versions[i].none);
+		look(t, 400);
+		look(t, 500);
+		assert_int_equal(t->n_seen, 0);
+	}
+}
+
 static void a_threads_own_quota_of_v1_is_its_alone(void **state)
 {
 	struct tree *t = *state;
@@ -208,6 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_parents_quota_of_v2_is_read_for_all_vcpus_below,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_new_quota_is_read_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_threads_own_quota_of_v1_is_its_alone, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_machine_without_cgroups_has_no_quotas, setup,
