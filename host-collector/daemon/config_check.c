@@ -220,7 +220,7 @@ static int outbox_check(const struct daemon_config *c, char *why, size_t why_byt
 		snprintf(why, why_bytes, "outbox_rate: 1 to 1000000 per minute");
 	else if (c->figures_every_ns && c->figures_every_ns != UINT64_MAX &&
 		 (c->figures_every_ns < 10000000000 || c->figures_every_ns > 86400000000000))
-		snprintf(why, why_bytes, "figures_every: 10s to 24h, or 0s for none");
+		snprintf(why, why_bytes, "figures_every: 10s to 24h, or no");
 	else if (c->ship_timeout_ns < 1000000000)
 		snprintf(why, why_bytes, "ship_timeout: at least 1s");
 	else if (host_labels_parse(c->labels, &facts, why, why_bytes))

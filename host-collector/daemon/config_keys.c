@@ -20,7 +20,7 @@ enum key_type {
 	KEY_MANAGER,
 	KEY_LEVEL,
 	KEY_BACKEND,
-	/* A trigger's (daemon/trigger.h). */
+	/* A trigger's (daemon/trigger.h); `no` is 0. */
 	KEY_LIMIT_TIME,
 	KEY_LIMIT_PERCENT,
 	KEY_LIMIT_FLAG,
@@ -61,7 +61,7 @@ static const struct key daemon_keys[] = {
 	{"outbox_budget", KEY_BYTES, DAEMON(outbox_budget_bytes)},
 	{"outbox_keep", KEY_DURATION, DAEMON(outbox_keep_ns)},
 	{"outbox_rate", KEY_NUMBER, DAEMON(outbox_rate)},
-	{"figures_every", KEY_DURATION, DAEMON(figures_every_ns)},
+	{"figures_every", KEY_LIMIT_TIME, DAEMON(figures_every_ns)},
 	{"labels", KEY_TEXT, DAEMON(labels)},
 	{"ship", KEY_TEXT, DAEMON(ship)},
 	{"ship_user", KEY_NAME, DAEMON(ship_user)},

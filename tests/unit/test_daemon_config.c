@@ -94,6 +94,10 @@ static void test_good(void **state)
 	assert_int_equal(daemon_config_figures_ns(&c), 300000000000);
 	assert_int_equal(read_anew("[daemon]\nfigures_every = 1s\n", &c, why, sizeof(why)),
 			 -EINVAL);
+	assert_int_equal(
+		read_anew("[daemon]\nship = /bin/x\nfigures_every = no\n", &c, why, sizeof(why)),
+		0);
+	assert_int_equal(daemon_config_figures_ns(&c), 0);
 	assert_int_equal(read_anew("[daemon]\nfile_size = 2M\nreport_jobs = 7\n"
 				   "[vm a]\npid = 1\nflight_size = 1M\n"
 				   "[vm b]\npid = 2\nflight = no\n",
