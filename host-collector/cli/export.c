@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host-collector/analyze/stall/describe.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/narrow_options.h"
 #include "host-collector/cli/query_source.h"
@@ -109,6 +108,12 @@ static void perfetto_report(const void *x, const struct model *m, const char *pa
 	fprintf(stderr,
 		"vcpuscope export: %s: %.1f MB, %" PRIu64 " guest events, %" PRIu64 " arrows\n",
 		path, (double)s.bytes / 1e6, s.guest_events, s.flows);
+	if (s.contradicted)
+		fprintf(stderr,
+			"vcpuscope export: %s: %" PRIu64
+			" handlers have no arrow: their interrupts were delivered later, by more than "
+			"the clocks' error\n",
+			path, s.contradicted);
 	if (s.pairs || s.pairs_left_out)
 		fprintf(stderr,
 			"vcpuscope export: %s: %" PRIu64 " pairs; %" PRIu64
@@ -124,17 +129,6 @@ static void perfetto_report(const void *x, const struct model *m, const char *pa
 		}
 		fputc('\n', stderr);
 	}
-	if (s.moved_beyond)
-		fprintf(stderr,
-			"vcpuscope export: %s: %" PRIu64
-			" guest events lay outside their vCPU's time in the guest by more than "
-			"the clocks' error, by up to %s, and were moved there\n",
-			path, s.moved_beyond, duration_text((int64_t)s.worst_ns).text);
-	if (s.uncovered)
-		fprintf(stderr,
-			"vcpuscope export: %s: %" PRIu64
-			" guest events lie before or after the host's capture; left out\n",
-			path, s.uncovered);
 }
 
 /* ---- csv ---- */

@@ -14,6 +14,7 @@ struct flow {
 	uint32_t gsi;
 	int32_t raiser, tid;
 	struct host_ns raised_at, delivered_at;
+	int64_t err_ns; /* of the time between delivery and handler */
 };
 
 int flows_init(struct flows *x)
@@ -58,6 +59,7 @@ void flows_chain(void *context, const struct chain *c)
 		.raiser = c->raiser,
 		.tid = now.tid,
 		.delivered_at = c->at[injected ? CHAIN_INJECT : CHAIN_ACCEPT],
+		.err_ns = (int64_t)c->host_err_ns + c->guest_err_ns,
 	};
 	/* A timer is raised by whomever it interrupts: nothing to point from. */
 	f->raised = chain_saw(c, CHAIN_SOURCE) && c->source != CHAIN_SOURCE_TIMER &&
@@ -65,12 +67,17 @@ void flows_chain(void *context, const struct chain *c)
 	f->raised_at = c->at[CHAIN_SOURCE];
 }
 
-static void step(struct flows *x, uint64_t t, int32_t tid, uint32_t name, uint64_t flow)
+/* Readers draw an arrow from the earlier of its events to the later one. So a step stands no later
+ * than the handler, and names the rest of its time. */
+static void step(struct flows *x, uint64_t t, uint64_t handler, int32_t tid, uint32_t name)
 {
 	uint64_t track = tasks_track(x->tasks, tid);
-	struct trace_event e = trace_event_open(x->file, t, track, EVENT_INSTANT, name);
+	struct trace_event e =
+		trace_event_open(x->file, t < handler ? t : handler, track, EVENT_INSTANT, name);
 
-	trace_flow(x->file, flow, false);
+	trace_flow(x->file, x->file->last_flow, false);
+	if (t > handler)
+		trace_annotate_int(x->file, "later_by_ns", (int64_t)(t - handler));
 	trace_event_close(x->file, e);
 }
 
@@ -112,10 +119,9 @@ uint64_t flows_to(struct flows *x, uint32_t vm, uint16_t cpu, struct host_ns han
 	lru_remove(&x->index, slot);
 	delivered = boottime_of(x->boottime, f.delivered_at);
 	raised = boottime_of(x->boottime, f.raised_at);
-	/* Stamped the other way round, by no more than the clocks' error: an arrow would mislead.
-	 */
-	if (delivered > t) {
-		x->out_of_order++;
+	/* The clocks' error does not explain it: one of the two stamps is wrong. */
+	if (f.delivered_at.ns - handler.ns > f.err_ns) {
+		x->contradicted++;
 		return 0;
 	}
 	if (!trace_has(x->file, delivered) || (f.raised && !trace_has(x->file, raised)))
@@ -123,7 +129,7 @@ uint64_t flows_to(struct flows *x, uint32_t vm, uint16_t cpu, struct host_ns han
 	x->file->last_flow++;
 	x->drawn++;
 	if (f.raised && raised <= delivered)
-		step(x, raised, f.raiser, source_name(x, &f), x->file->last_flow);
-	step(x, delivered, f.tid, delivery_name(x, &f), x->file->last_flow);
+		step(x, raised, t, f.raiser, source_name(x, &f));
+	step(x, delivered, t, f.tid, delivery_name(x, &f));
 	return x->file->last_flow;
 }

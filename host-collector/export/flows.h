@@ -4,6 +4,10 @@
  * the guest's handler, based on the chains of analyze/chain/chain.h. A chain is closed about a
  * second after its handler, so the handler's slice is held back for FLOW_HOLD_NS of the recording's
  * time.
+ *
+ * The guest's stamp of a handler may precede its injection by the clocks' error. The handler keeps
+ * its time. The steps of such an arrow that the host stamped later stand at the handler's time, and
+ * their argument `later_by_ns` leads to the time of the host's stamp.
  */
 #ifndef EXPORT_FLOWS_H
 #define EXPORT_FLOWS_H
@@ -23,15 +27,16 @@ struct flows {
 	struct lru index; /* by VM, guest CPU and begin of the handler */
 	struct flow *items;
 	uint32_t injects[256], accepts[256];
-	uint64_t drawn, out_of_order;
+	uint64_t drawn;
+	uint64_t contradicted; /* delivered after the handler beyond the clocks' error: not drawn */
 };
 
 int flows_init(struct flows *x); /* set the borrowed members first. Returns 0 or -ENOMEM */
 void flows_fini(struct flows *x);
 /* Stores a closed chain. For chain_options.closed. */
 void flows_chain(void *flows, const struct chain *c);
-/* Writes the begin of the arrow that leads to this handler, whose slice begins at `t`. Returns
- * the flow that ends at the slice, 0 if there is none. */
+/* Writes the steps of the arrow that leads to this handler, whose slice begins at `t`
+ * (CLOCK_BOOTTIME ns). Returns the flow that ends at the slice, 0 if there is none. */
 uint64_t flows_to(struct flows *x, uint32_t vm, uint16_t cpu, struct host_ns handler, uint64_t t);
 
 #endif

@@ -8,13 +8,7 @@
 #include "host-collector/model/guest_cpu.h"
 #include "host-collector/util/escape.h"
 
-enum { MOVED_MAX = 65536, RANK_VMS = 10 };
-
-int guest_rows_init(struct guest_rows *x)
-{
-	x->moved_to = calloc(MOVED_MAX, sizeof(*x->moved_to));
-	return x->moved_to ? lru_init(&x->moved, MOVED_MAX) : -ENOMEM;
-}
+enum { RANK_VMS = 10 };
 
 /* Calls `statement` for every row `r`. */
 #define EACH_ROW(x, r, statement)                                                                  \
@@ -40,8 +34,6 @@ void guest_rows_fini(struct guest_rows *x)
 	EACH_ROW(x, r, row_free(r));
 	for (size_t i = 0; i < x->n_vms; i++)
 		free(x->vms[i]);
-	free(x->moved_to);
-	lru_fini(&x->moved);
 }
 
 /* Readers take the states of tasks by the kernel's release; ours are those since 4.14. */
@@ -141,17 +133,10 @@ static void switch_to(struct guest_rows *x, struct guest_row *r, uint64_t t, uin
 	r->current = next;
 }
 
-static uint64_t key_of(uint32_t vm, uint16_t cpu, int64_t host_ns)
-{
-	return (uint64_t)host_ns ^ (uint64_t)vm << 52 ^ (uint64_t)cpu << 42;
-}
-
-void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct placement_event *p,
+void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct vs_event *e,
 		     uint64_t t)
 {
-	const struct vs_event *e = &p->event;
 	int32_t current;
-	bool fresh;
 
 	r->row->lost |= r->loss.open && trace_has(x->file, t);
 	loss_row_over(x->losses, &r->loss, t, model_vm_name(x->model, r->vm), r->cpu);
@@ -174,16 +159,6 @@ void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct pla
 						 .target_cpu = (uint32_t)ev_sched_wakeup_cpu(e),
 						 .name = tasks_get(x->tasks, r->vm, e->pid)->name,
 					 });
-		break;
-	case VS_EVENT_IRQ_ENTRY:
-	case VS_EVENT_IRQ_EXIT:
-	case VS_EVENT_SOFTIRQ_ENTRY:
-	case VS_EVENT_SOFTIRQ_EXIT:
-	case VS_EVENT_VECTOR_ENTRY:
-	case VS_EVENT_VECTOR_EXIT:
-		if (t != p->t)
-			x->moved_to[lru_put(&x->moved, key_of(r->vm, r->cpu, p->host_ns), &fresh)] =
-				t;
 		break;
 	default:
 		break;
@@ -224,18 +199,11 @@ static uint32_t interrupt_name_of(struct guest_rows *x, const struct guest_inter
 	return name;
 }
 
-static uint64_t place_of(struct guest_rows *x, const struct guest_row *r, struct host_ns t)
-{
-	uint32_t slot =
-		x->moved.count ? lru_find(&x->moved, key_of(r->vm, r->cpu, t.ns)) : LRU_NONE;
-
-	return slot == LRU_NONE ? boottime_of(x->boottime, t) : x->moved_to[slot];
-}
-
 static void interrupt_write(struct guest_rows *x, struct guest_row *r,
 			    const struct guest_interrupt *i)
 {
-	uint64_t begin = place_of(x, r, i->begin), end = place_of(x, r, i->end), flow = 0;
+	uint64_t begin = boottime_of(x->boottime, i->begin);
+	uint64_t end = boottime_of(x->boottime, i->end), flow = 0;
 	uint32_t name = interrupt_name_of(x, i);
 	struct trace_event e;
 

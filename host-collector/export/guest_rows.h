@@ -8,7 +8,6 @@
 
 #include "host-collector/export/flows.h"
 #include "host-collector/export/loss_rows.h"
-#include "host-collector/export/placement.h"
 #include "host-collector/export/sched_row.h"
 
 struct guest_row {
@@ -33,8 +32,6 @@ struct guest_rows {
 	const struct model *model;
 	const struct pipeline *const *pipeline;
 	int error;
-	struct lru moved; /* stamps of interrupts that were moved (placement.h) */
-	uint64_t *moved_to;
 	uint32_t irqs[256], softirqs[16], vectors[16];
 	size_t n_vms, newest; /* newest: index of the VM that was used last */
 	struct guest_rows_vm {
@@ -44,15 +41,14 @@ struct guest_rows {
 	} * vms[MODEL_VMS_MAX];
 };
 
-int guest_rows_init(
-	struct guest_rows *x); /* set the borrowed members first. Returns 0 or -ENOMEM */
+/* Frees the rows. Does not write. To begin, set the borrowed members and clear all others. */
 void guest_rows_fini(struct guest_rows *x);
 /* Writes the host's system information. */
 void guest_rows_host(struct guest_rows *x);
 /* Returns the row of a guest CPU, NULL on ENOMEM. Borrowed; valid until guest_rows_fini(). */
 struct guest_row *guest_rows_get(struct guest_rows *x, uint32_t vm, uint16_t cpu);
-/* Writes a guest event at the time `t` at which it was placed. */
-void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct placement_event *e,
+/* Writes a guest event. t: its time, CLOCK_BOOTTIME ns. */
+void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct vs_event *e,
 		     uint64_t t);
 void guest_row_lost(struct guest_rows *x, struct guest_row *r, uint64_t from, uint64_t n);
 void guest_row_interrupt(struct guest_rows *x, const struct guest_interrupt *interrupt);

@@ -80,9 +80,6 @@ static void change(struct host_sched *h, struct host_row *r, const struct sched_
 {
 	commit(h, r);
 	unseen_write(h, r, s->t);
-	if (r->any)
-		r->past[r->n_past++ % HOST_ROW_PAST] =
-			(struct host_past){r->waiting.t, r->waiting.next};
 	r->waiting = *s;
 	r->any = true;
 	r->current = s->next;
@@ -115,7 +112,8 @@ static void forget(struct host_sched *h, struct host_row *r, uint64_t t)
 	}
 }
 
-int32_t host_sched_where(const struct host_sched *h, int32_t tid)
+/* The CPU on which `tid` is shown now, or -1. */
+static int32_t cpu_of(const struct host_sched *h, int32_t tid)
 {
 	int32_t cpu = tasks_get(h->tasks, TRACE_MACHINE_HOST, tid)->cpu;
 
@@ -125,7 +123,7 @@ int32_t host_sched_where(const struct host_sched *h, int32_t tid)
 /* It turns up on `cpu`, so it has left any other. */
 static void leave_others(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
 {
-	int32_t at = host_sched_where(h, tid);
+	int32_t at = cpu_of(h, tid);
 
 	if (at >= 0 && at != cpu)
 		forget(h, h->rows[at], t > h->rows[at]->until + 1 ? t : UINT64_MAX);
@@ -136,57 +134,20 @@ static uint64_t after_newest(const struct host_row *r, uint64_t t)
 	return r->any && t <= r->waiting.t ? r->waiting.t + 1 : t;
 }
 
-uint64_t host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
+void host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
 {
 	struct host_row *r = row_get(h, cpu);
 
 	if (!r)
-		return t;
+		return;
 	if (r->any && r->current == tid) {
 		prove(r, t);
-		return r->waiting.t;
+		return;
 	}
 	leave_others(h, t, cpu, tid);
 	t = after_newest(r, t);
 	forget(h, r, t);
 	change(h, r, &(struct sched_switch){.t = after_newest(r, t), .next = tid}, true);
-	return r->waiting.t;
-}
-
-/* Who is shown there at `t`, which is not long ago. */
-static int32_t occupant(const struct host_row *r, uint64_t t)
-{
-	size_t oldest = r->n_past > HOST_ROW_PAST ? r->n_past - HOST_ROW_PAST : 0;
-
-	if (r->any && r->waiting.t <= t)
-		return r->current;
-	for (size_t i = r->n_past; i-- > oldest;) {
-		if (r->past[i % HOST_ROW_PAST].t <= t)
-			return r->past[i % HOST_ROW_PAST].next;
-	}
-	return tasks_nobody(r->row->cpu);
-}
-
-void host_sched_unseen(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
-{
-	struct host_row *r = row_get(h, cpu);
-	int32_t there = shown(r ? occupant(r, t) : tid);
-
-	if (r && there == tid && r->any && r->waiting.t <= t)
-		prove(r, t);
-	if (there == tid)
-		return;
-	/* Whoever was there before is there again afterwards, as far as anybody knows. */
-	sched_row_switch(
-		r->row, h->file,
-		&(struct sched_switch){.t = t,
-				       .next = tid,
-				       .name = tasks_get(h->tasks, TRACE_MACHINE_HOST, tid)->name});
-	sched_row_switch(r->row, h->file,
-			 &(struct sched_switch){
-				 .t = t + 1,
-				 .next = there,
-				 .name = tasks_get(h->tasks, TRACE_MACHINE_HOST, there)->name});
 }
 
 void host_sched_switch(struct host_sched *h, uint64_t t, const struct vs_event *e, bool out_vcpu,

@@ -12,8 +12,6 @@
 #include "host-collector/export/sched_row.h"
 #include "host-collector/export/tasks.h"
 
-enum { HOST_ROW_PAST = 64 };
-
 struct host_row {
 	struct sched_row *row;
 	uint64_t unseen; /* the track of the times in which nothing is known; 0: none yet */
@@ -23,13 +21,6 @@ struct host_row {
 	uint64_t until; /* at least until this time */
 	struct sched_switch
 		waiting; /* the newest switch, not written yet: the next event may correct it */
-	/* Ring of the switches before it, ascending. A guest's event may prove something about
-	 * their time later. */
-	size_t n_past;
-	struct host_past {
-		uint64_t t;
-		int32_t next;
-	} past[HOST_ROW_PAST];
 };
 
 struct host_sched {
@@ -46,13 +37,8 @@ void host_sched_fini(struct host_sched *h);
 void host_sched_switch(struct host_sched *h, uint64_t t, const struct vs_event *e, bool out_vcpu,
 		       bool in_vcpu);
 void host_sched_waking(struct host_sched *h, uint64_t t, const struct vs_event *e);
-/* Notes a proof that the vCPU thread `tid` ran there at `t`. Returns the time from which it is
- * shown there. */
-uint64_t host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid);
-/* Notes that `tid` ran there at `t`, in the past, and had left before the CPU's next event. */
-void host_sched_unseen(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid);
-/* Returns the CPU on which `tid` is shown now, or -1. */
-int32_t host_sched_where(const struct host_sched *h, int32_t tid);
+/* Notes that the vCPU thread `tid` ran there at `t`. */
+void host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid);
 /* Notes that events of this CPU are missing before the next one. */
 void host_sched_lost(struct host_sched *h, uint16_t cpu);
 void host_sched_finish(struct host_sched *h);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Passes the model's instants, spans and interrupts to the rows to which they belong. Follows each
- * vCPU thread through the host's events, because a guest's event is shown at a time when its vCPU
- * was in the guest (placement.h).
+ * Passes the model's instants, spans and interrupts to the rows to which they belong, each at the
+ * time that every other view shows.
  */
 #include "host-collector/export/perfetto.h"
 
@@ -25,15 +24,11 @@ struct thread {
 	uint32_t vm, vcpu;
 	int32_t tid;
 	int32_t guest_cpu; /* the newest of its, -1 none yet */
-	uint16_t pcpu;     /* where it was seen last, or may have run unseen */
-	struct perfetto *x;
-	struct placement placement;
 	struct vcpu_track track;
 };
 
 struct host_cpu {
 	struct host_ns last; /* the newest event */
-	bool open;           /* events are missing since it was seen who runs here */
 	struct loss_row loss;
 };
 
@@ -42,9 +37,9 @@ struct perfetto {
 	const struct pipeline *const *pipeline;
 	const struct narrow *narrow;
 	struct chains *chains;
-	bool begun, host_seen;
+	bool begun;
 	int error;
-	uint64_t host_begin, host_end;
+	uint64_t host_end; /* time of the host's newest event */
 	struct trace_file file;
 	struct boottime boottime;
 	struct tasks tasks;
@@ -57,15 +52,11 @@ struct perfetto {
 	struct chosen_rows chosen;
 	struct pair_slices pairs;
 	struct stall_rows *stalls;
-	struct placement_counts counts;
-	uint64_t n_written; /* guest events in the time that is written */
+	uint64_t n_guest_events; /* in the time that is written */
 	struct lru by_tid, by_vcpu;
 	struct thread **threads; /* by slot of by_tid */
 	int32_t *tids;           /* by slot of by_vcpu */
-	size_t n_kvm_vms;
-	uint32_t kvm_vms[MODEL_VMS_MAX]; /* those that have shown an exit or entry */
 	struct host_cpu cpus[VS_CPUS_MAX];
-	unsigned n_open;
 };
 
 static void fail(struct perfetto *x, int err)
@@ -118,33 +109,6 @@ static struct guest_row *row_get(struct perfetto *x, uint32_t vm, uint16_t cpu)
 		       : NULL;
 }
 
-static uint64_t on_placed(void *context, const struct placement_event *e, uint64_t t,
-			  enum placement_ground ground)
-{
-	struct thread *v = context;
-	struct perfetto *x = v->x;
-	struct guest_row *r = row_get(x, v->vm, e->event.cpu);
-	int32_t at = host_sched_where(&x->host, v->tid);
-	uint64_t since = 0;
-
-	if (ground == PLACEMENT_ALONE && x->host_seen)
-		host_sched_unseen(&x->host, t, v->pcpu, v->tid);
-	else if (ground == PLACEMENT_RUNNING)
-		since = host_sched_proof(&x->host, t, at < 0 ? v->pcpu : (uint16_t)at, v->tid);
-	else if (at >= 0 && v->placement.state == PLACEMENT_PRESENT)
-		host_sched_proof(&x->host, t, (uint16_t)at, v->tid);
-	if (t < since)
-		t = since;
-	/* Also where the host's events say so: the model may bridge a short loss with an exit. */
-	if (trace_has(&x->file, t))
-		fail(x, vcpu_track_proof(&v->track, t));
-	if (r) {
-		guest_row_event(&x->guests, r, e, t);
-		x->n_written += trace_has(&x->file, t);
-	}
-	return t;
-}
-
 static struct thread *thread_get(struct perfetto *x, int32_t tid)
 {
 	uint32_t slot = lru_find(&x->by_tid, (uint32_t)tid), vm, vcpu;
@@ -160,10 +124,7 @@ static struct thread *thread_get(struct perfetto *x, int32_t tid)
 		fail(x, -ENOMEM);
 		return NULL;
 	}
-	*v = (struct thread){.vm = vm, .vcpu = vcpu, .tid = tid, .guest_cpu = -1, .x = x};
-	placement_init(&v->placement, x->host_begin, &x->counts);
-	v->placement.put = on_placed;
-	v->placement.context = v;
+	*v = (struct thread){.vm = vm, .vcpu = vcpu, .tid = tid, .guest_cpu = -1};
 	x->threads[lru_put(&x->by_tid, (uint32_t)tid, &fresh)] = v;
 	x->tids[lru_put(&x->by_vcpu, (uint64_t)vm << 32 | vcpu, &fresh)] = tid;
 	return v;
@@ -188,78 +149,29 @@ static struct thread *thread_of_vcpu(struct perfetto *x, uint32_t vm, uint32_t v
 		}                                                                                  \
 	} while (0)
 
-static bool has_kvm(const struct perfetto *x, uint32_t vm)
-{
-	for (size_t i = 0; i < x->n_kvm_vms; i++) {
-		if (x->kvm_vms[i] == vm)
-			return true;
-	}
-	return false;
-}
-
-/* The first exit or entry of its VM: until now its threads' switches spoke. */
-static void kvm_begins(struct perfetto *x, uint32_t vm, uint64_t t)
-{
-	if (has_kvm(x, vm) || x->n_kvm_vms == MODEL_VMS_MAX)
-		return;
-	x->kvm_vms[x->n_kvm_vms++] = vm;
-	EACH_THREAD(x, v, {
-		if (v->vm == vm && v->placement.state == PLACEMENT_PRESENT)
-			placement_doubt(&v->placement, t, host_sched_where(&x->host, v->tid) >= 0);
-	});
-}
-
+/* Its thread ran there at that time. */
 static void on_kvm(struct perfetto *x, const struct host_instant *i, uint64_t t)
 {
 	const struct vs_event *e = &i->event;
-	struct thread *v = i->of_vcpu ? thread_get(x, e->pid) : NULL;
 	uint64_t begin_t = t;
 
-	if (!v || (e->type == VS_EVENT_KVM_USERSPACE_EXIT && !has_kvm(x, v->vm)))
+	if (!i->of_vcpu || !thread_get(x, e->pid))
 		return;
-	kvm_begins(x, v->vm, t);
-	v->pcpu = e->cpu;
-	if (e->type == VS_EVENT_KVM_ENTRY) {
-		host_sched_proof(&x->host, t, e->cpu, e->pid);
-		placement_enter(&v->placement, t + 1, i->err_ns);
-		return;
-	}
-	if (e->pid2 > 0) /* told late */
+	if (e->type != VS_EVENT_KVM_ENTRY && e->pid2 > 0) { /* emitted after the exit's end */
 		begin_t = boottime_of(&x->boottime, (struct host_ns){i->t.ns - 1000ll * e->pid2});
-	/* On to the VMM, out of an exit that was not seen to begin: it had left the guest before.
-	 */
-	if (e->type == VS_EVENT_KVM_USERSPACE_EXIT && v->placement.state != PLACEMENT_PRESENT) {
-		placement_away(&v->placement, t);
-	} else {
-		placement_leave(&v->placement, begin_t - 1, i->err_ns);
-		host_sched_proof(&x->host, begin_t - 1, e->cpu, e->pid);
+		host_sched_proof(&x->host, begin_t, e->cpu, e->pid);
 	}
 	host_sched_proof(&x->host, t, e->cpu, e->pid);
-	if (v->placement.last >= begin_t && trace_has(&x->file, v->placement.last))
-		fail(x, vcpu_track_proof(&v->track, v->placement.last));
 }
 
 static void on_switch(struct perfetto *x, const struct host_instant *i, uint64_t t)
 {
 	const struct vs_event *e = &i->event;
-	struct thread *out = i->of_vcpu ? thread_get(x, e->pid) : NULL;
-	struct thread *in = thread_get(x, e->pid2);
 
-	if (out) {
-		out->pcpu = e->cpu;
-		placement_leave(&out->placement, t, i->err_ns);
-	}
-	host_sched_switch(&x->host, t, e, out, in);
-	if (!in)
-		return;
-	in->pcpu = e->cpu;
-	if (has_kvm(x, in->vm))
-		placement_away(&in->placement, t);
-	else
-		placement_enter(&in->placement, t, i->err_ns);
+	host_sched_switch(&x->host, t, e, i->of_vcpu && thread_get(x, e->pid),
+			  thread_get(x, e->pid2));
 }
 
-/* Whoever ran there, or nowhere, may have been anywhere since. */
 static void on_lost(struct perfetto *x, const struct host_instant *i, uint64_t t)
 {
 	struct host_cpu *c = &x->cpus[i->event.cpu];
@@ -269,39 +181,7 @@ static void on_lost(struct perfetto *x, const struct host_instant *i, uint64_t t
 		return;
 	if (trace_has(&x->file, t))
 		host_sched_lost(&x->host, i->event.cpu);
-	x->n_open += !c->open;
-	c->open = true;
 	loss_row_begin(&c->loss, from, ev_lost_count(&i->event));
-	EACH_THREAD(x, v, {
-		int32_t at = host_sched_where(&x->host, v->tid);
-
-		if (at < 0)
-			v->pcpu = i->event.cpu;
-		if (at < 0 || at == i->event.cpu)
-			placement_doubt(&v->placement, from, at >= 0);
-	});
-}
-
-/* After this event it is known which thread runs on its CPU: host_sched has placed it. */
-static bool places_current(const struct vs_event *e)
-{
-	return e->type == VS_EVENT_SCHED_SWITCH || event_type_is(e->type, EVENT_VCPU_STATE);
-}
-
-/* Who runs there is known again. Once that holds for all, a thread that is shown nowhere was
- * nowhere. */
-static void open_end(struct perfetto *x, const struct host_instant *i, uint64_t t)
-{
-	if (!x->cpus[i->event.cpu].open || !places_current(&i->event))
-		return;
-	x->cpus[i->event.cpu].open = false;
-	if (--x->n_open)
-		return;
-	EACH_THREAD(x, v, {
-		if (v->placement.state == PLACEMENT_UNSURE &&
-		    host_sched_where(&x->host, v->tid) < 0)
-			placement_away(&v->placement, t);
-	});
 }
 
 /* An instant on the thread's track, with its fields. */
@@ -336,11 +216,6 @@ static void on_host_instant(void *context, const struct host_instant *i)
 	struct perfetto *x = context;
 	uint64_t t = time_of(x, i->t);
 
-	if (!x->host_seen) {
-		x->host_seen = true;
-		x->host_begin = t;
-		EACH_THREAD(x, v, v->placement.host_begin = t);
-	}
 	x->host_end = t;
 	chosen_rows_event(&x->chosen, VS_SOURCE_HOST, &i->event, i->t, i->err_ns);
 	switch (i->event.type) {
@@ -368,7 +243,6 @@ static void on_host_instant(void *context, const struct host_instant *i)
 		break;
 	}
 	if (i->event.cpu != VS_CPU_COLLECTOR) {
-		open_end(x, i, t);
 		loss_row_over(&x->losses, &x->cpus[i->event.cpu].loss, t, "host", i->event.cpu);
 		x->cpus[i->event.cpu].last = i->t;
 	}
@@ -380,8 +254,6 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 {
 	struct perfetto *x = context;
 	uint64_t t = time_of(x, i->t);
-	const struct placement_event p = {
-		.t = t, .host_ns = i->t.ns, .err_ns = i->err_ns, .event = i->event};
 	struct guest_row *r;
 	struct thread *v;
 	uint32_t vcpu;
@@ -401,19 +273,16 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 			       ev_lost_count(&i->event));
 		return;
 	}
-	if (r)
-		r->last = i->t;
 	v = model_vcpu_of_guest_cpu(x->model, i->vm, i->event.cpu, &vcpu)
 		    ? NULL
 		    : thread_of_vcpu(x, i->vm, vcpu);
-	if (v) {
+	if (v)
 		v->guest_cpu = i->event.cpu;
-		fail(x, placement_add(&v->placement, &p,
-				      v->placement.state == PLACEMENT_UNSURE &&
-					      host_sched_where(&x->host, v->tid) >= 0));
-	} else if (r) { /* no vCPU is known to run it: it stands by itself */
-		guest_row_event(&x->guests, r, &p, t);
-	}
+	if (!r)
+		return;
+	r->last = i->t;
+	guest_row_event(&x->guests, r, &i->event, t);
+	x->n_guest_events += trace_has(&x->file, t);
 }
 
 static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
@@ -437,7 +306,7 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 	    !narrow_clip(x->narrow, &cut.begin, &cut.end))
 		return;
 	if (v)
-		fail(x, vcpu_slices_span(&x->slices, &v->track, &cut, v->placement.n > 0));
+		vcpu_slices_span(&x->slices, &v->track, &cut);
 	counter_rows_span(&x->counters, &cut);
 }
 
@@ -484,8 +353,6 @@ static int parts_init(struct perfetto *x, const struct event_choices *pairs, FIL
 					.pipeline = x->pipeline};
 	if (!err)
 		err = flows_init(&x->flows);
-	if (!err)
-		err = guest_rows_init(&x->guests);
 	x->counters = (struct counter_rows){
 		.file = &x->file, .boottime = &x->boottime, .model = x->model};
 	if (!err)
@@ -544,13 +411,6 @@ fail:
 	return NULL;
 }
 
-static void thread_free(struct thread *v)
-{
-	placement_fini(&v->placement);
-	vcpu_track_fini(&v->track);
-	free(v);
-}
-
 void perfetto_free(struct perfetto *x)
 {
 	if (!x)
@@ -558,7 +418,7 @@ void perfetto_free(struct perfetto *x)
 	stall_rows_free(x->stalls);
 	chains_free(x->chains);
 	if (x->threads)
-		EACH_THREAD(x, v, thread_free(v));
+		EACH_THREAD(x, v, free(v));
 	free(x->threads);
 	free(x->tids);
 	lru_fini(&x->by_tid);
@@ -575,18 +435,12 @@ void perfetto_free(struct perfetto *x)
 	free(x);
 }
 
-static void thread_finish(struct perfetto *x, struct thread *v)
-{
-	placement_finish(&v->placement, x->host_end, x->host_seen);
-	vcpu_slices_finish(&x->slices, &v->track);
-}
-
 int perfetto_finish(struct perfetto *x)
 {
 	chains_finish(x->chains);
 	chosen_rows_finish(&x->chosen);
 	fail(x, pair_slices_finish(&x->pairs));
-	EACH_THREAD(x, v, thread_finish(x, v));
+	EACH_THREAD(x, v, vcpu_slices_finish(&x->slices, &v->track));
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
 		loss_row_over(&x->losses, &x->cpus[i].loss, x->host_end, "host", (uint16_t)i);
 	guest_rows_finish(&x->guests);
@@ -606,14 +460,10 @@ void perfetto_summarise(const struct perfetto *x, struct perfetto_summary *out)
 	*out = (struct perfetto_summary){
 		.bytes = x->file.bytes,
 		.flows = x->flows.drawn,
+		.contradicted = x->flows.contradicted,
 		.pairs = x->pairs.written,
 		.pairs_left_out = x->pairs.left_out,
-		.guest_events =
-			x->narrow->cut || narrow_rows(x->narrow) ? x->n_written : x->counts.events,
-		.moved = x->counts.moved,
-		.moved_beyond = x->counts.beyond,
-		.worst_ns = x->counts.worst_ns,
-		.uncovered = x->counts.uncovered,
+		.guest_events = x->n_guest_events,
 	};
 }
 

@@ -5,9 +5,8 @@
  * own, states and exits of vCPUs on their threads' tracks, the guests' interrupts, arrows from
  * injection to handler, and losses.
  *
- * The trace is written while the model is fed. What is held back is bounded by time (FLOW_HOLD_NS)
- * and by PLACEMENT_WAITING_MAX events of each vCPU. docs/export.md describes what is shown and on
- * which events it is based.
+ * The trace is written while the model is fed. What is held back is bounded by time (FLOW_HOLD_NS).
+ * docs/export.md describes what is shown and on which events it is based.
  */
 #ifndef EXPORT_PERFETTO_H
 #define EXPORT_PERFETTO_H
@@ -34,9 +33,9 @@ int perfetto_finish(struct perfetto *x);
 
 struct perfetto_summary {
 	uint64_t bytes, flows;
+	uint64_t contradicted;          /* arrows that are not drawn: see struct flows */
 	uint64_t pairs, pairs_left_out; /* because too many overlap */
-	/* Events of guests in schedules and among interrupts; see struct placement_counts. */
-	uint64_t guest_events, moved, moved_beyond, worst_ns, uncovered;
+	uint64_t guest_events;          /* in schedules and among interrupts */
 };
 /* Returns the totals. Only after perfetto_finish(). */
 void perfetto_summarise(const struct perfetto *x, struct perfetto_summary *out);

@@ -68,8 +68,8 @@ static void switch_add(struct sched_row *r, struct trace_file *f, const struct s
 
 static void switch_write(struct sched_row *r, struct trace_file *f, const struct sched_switch *s)
 {
-	/* A reader drops a CPU's oldest compact switch, for it does not know who was there before.
-	 * What a guest proves of a time before it comes later. */
+	/* A reader drops a CPU's oldest compact switch, because it does not know who was there
+	 * before. */
 	if (s->t < r->oldest) {
 		switch_add(r, f, s);
 		r->oldest = s->t;

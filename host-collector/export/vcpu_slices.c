@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/export/vcpu_slices.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,44 +8,6 @@
 #include "host-collector/util/escape.h"
 
 enum { STACK_TEXT_BYTES = 512 };
-
-void vcpu_track_fini(struct vcpu_track *v)
-{
-	free(v->proofs);
-	free(v->kept);
-}
-
-int vcpu_track_proof(struct vcpu_track *v, uint64_t t)
-{
-	if (v->n && v->proofs[(v->first + v->n - 1) % v->capacity] >= t)
-		return 0;
-	if (v->n == v->capacity) {
-		size_t capacity = v->capacity ? 2 * v->capacity : 64;
-		uint64_t *bigger = calloc(capacity, sizeof(*bigger));
-
-		if (!bigger)
-			return -ENOMEM;
-		for (size_t i = 0; i < v->n; i++)
-			bigger[i] = v->proofs[(v->first + i) % v->capacity];
-		free(v->proofs);
-		v->proofs = bigger;
-		v->capacity = capacity;
-		v->first = 0;
-	}
-	v->proofs[(v->first + v->n++) % v->capacity] = t;
-	return 0;
-}
-
-/* The first proof not after `t` is taken out. */
-static bool proof_take(struct vcpu_track *v, uint64_t until, uint64_t *t)
-{
-	if (!v->n || v->proofs[v->first] > until)
-		return false;
-	*t = v->proofs[v->first];
-	v->first = (v->first + 1) % v->capacity;
-	v->n--;
-	return true;
-}
 
 static uint32_t exit_name_of(struct vcpu_slices *x, const struct vcpu_exit *exit)
 {
@@ -115,77 +76,31 @@ static void exit_close(struct vcpu_slices *x, struct vcpu_track *v)
 	v->exit = 0;
 }
 
-/* One piece of a span, in its exit if it has one. */
-static void piece(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span,
-		  uint64_t exit, uint64_t begin, uint64_t end)
+void vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span)
 {
+	/* Time that is not known is in no exit, whatever came before it. */
+	uint64_t exit =
+		span->state == VCPU_UNKNOWN || span->state == VCPU_GUEST ? 0 : span->exit.serial;
+	uint64_t begin = boottime_of(x->boottime, span->begin);
 	struct trace_event e;
 
+	if (!v->track)
+		v->track = tasks_track(x->tasks, span->tid);
 	if (exit != v->exit)
 		exit_close(x, v);
 	if (exit && !v->exit)
 		trace_event_close(x->file, trace_event_open(x->file, begin, v->track, EVENT_BEGIN,
 							    exit_name_of(x, &span->exit)));
 	v->exit = exit;
-	v->end = end;
+	v->end = boottime_of(x->boottime, span->end);
 	e = trace_event_open(x->file, begin, v->track, EVENT_BEGIN, state_name(x, span->state));
 	if (span->state != VCPU_GUEST && span->state != VCPU_KVM)
 		annotate(x, span);
 	trace_event_close(x->file, e);
-	trace_end(x->file, end, v->track);
-}
-
-static void span_write(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span)
-{
-	/* Time that is not known is in no exit, whatever came before it. */
-	uint64_t exit =
-		span->state == VCPU_UNKNOWN || span->state == VCPU_GUEST ? 0 : span->exit.serial;
-	uint64_t begin = boottime_of(x->boottime, span->begin);
-	uint64_t end = boottime_of(x->boottime, span->end), proof;
-
-	if (!v->track)
-		v->track = tasks_track(x->tasks, span->tid);
-	if (exit && v->proved && begin <= v->proved)
-		begin = v->proved + 1;
-	while (proof_take(v, end, &proof)) {
-		v->proved = proof;
-		if (!exit || proof < begin)
-			continue;
-		if (proof > begin + 1)
-			piece(x, v, span, exit, begin, proof - 1);
-		exit_close(x, v);
-		begin = proof + 1;
-	}
-	if (begin <= end)
-		piece(x, v, span, exit, begin, end);
-}
-
-static void kept_write(struct vcpu_slices *x, struct vcpu_track *v)
-{
-	for (size_t i = 0; i < v->n_kept; i++)
-		span_write(x, v, &v->kept[i]);
-	v->n_kept = 0;
-}
-
-int vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct vcpu_span *span,
-		     bool proofs_due)
-{
-	if (!proofs_due || v->n_kept == VCPU_SPANS_KEPT)
-		kept_write(x, v);
-	if (!proofs_due) {
-		span_write(x, v, span);
-		return 0;
-	}
-	if (!v->kept)
-		v->kept = calloc(VCPU_SPANS_KEPT, sizeof(*v->kept));
-	if (!v->kept)
-		return -ENOMEM;
-	v->kept[v->n_kept++] = *span;
-	return 0;
+	trace_end(x->file, v->end, v->track);
 }
 
 void vcpu_slices_finish(struct vcpu_slices *x, struct vcpu_track *v)
 {
-	kept_write(x, v);
 	exit_close(x, v);
 }

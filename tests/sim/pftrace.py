@@ -8,6 +8,9 @@ import struct
 Slice = collections.namedtuple("Slice", "begin end name depth flows")
 
 
+UNKNOWN = ("Not captured/", "Lost events/host")
+
+
 class BadTrace(Exception):
     pass
 
@@ -64,6 +67,7 @@ def text(data):
 class Trace:
     def __init__(self, path):
         self.clock = None
+        self.clocks = {}  # number of a clock -> its time at the begin
         self.releases = {}  # machine -> kernel release
         self.names = {}  # (machine, tid) -> name
         self.processes = set()  # (machine, pid)
@@ -94,6 +98,9 @@ class Trace:
             raise BadTrace("does not begin with its clocks")
         for snapshot in parts[6]:
             self.clock = first(snapshot, 2)
+            for number, clock in fields(snapshot):
+                if number == 1:
+                    self.clocks.setdefault(first(clock, 1), first(clock, 2))
         for info in parts[45]:
             self.releases[machine] = text(first(first(info, 1), 3))
         for tree in parts[2]:
@@ -223,15 +230,40 @@ def within(intervals, t):
     return any(begin <= t <= end for begin, end in intervals[max(at - 2, 0):at])
 
 
-def vcpu_problems(trace, machine, cpu, tid):
-    """What is wrong with the guest CPU's schedule against that of the host's thread which runs it."""
+def overlaps(intervals, begin, end):
+    """intervals: as of within()."""
+    at = bisect.bisect_right(intervals, (end, 2**63))
+    return at > 0 and intervals[at - 1][1] >= begin
+
+
+def unknown_times(trace, tid, slack_ns):
+    """The times, slack_ns wider, in which a CPU of the host shows nothing because nothing was captured, or the
+    thread's own state is unknown; merged."""
+    thread = trace.thread_track(tid)
+    found = []
+    for begin, end in sorted((s.begin - slack_ns, s.end + slack_ns)
+                             for track in trace.events for s in trace.slices(track)
+                             if trace.path(track).startswith(UNKNOWN)
+                             or track == thread and s.name == "unknown"):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((begin, end))
+    return found
+
+
+def vcpu_problems(trace, machine, cpu, tid, slack_ns):
+    """What is wrong with the guest CPU's schedule against that of the host's thread which runs it. Guest times
+    have an error of up to slack_ns."""
     times = [t for t, _, _ in trace.switches[machine, cpu]] + [t for t, _ in trace.wakings[machine, cpu]]
+    unknown = unknown_times(trace, tid, slack_ns)
+    times = [t for t in times if not within(unknown, t)]
     runs = trace.runs().get((0, tid), [])
     track = trace.thread_track(tid)
-    exits = [(s.begin, s.end) for s in trace.slices(track)
+    exits = [(s.begin + slack_ns, s.end - slack_ns) for s in trace.slices(track)
              if s.depth == 0 and s.name.startswith("exit")] if track else []
     bad = [f"machine {machine} CPU {cpu}: an event at {t} while thread {tid} did not run"
-           for t in times if not within(runs, t)]
+           for t in times if not overlaps(runs, t - slack_ns, t + slack_ns)]
     bad += [f"machine {machine} CPU {cpu}: an event at {t} inside an exit of thread {tid}"
             for t in times if within(exits, t)]
     if not times or not runs:

@@ -37,7 +37,7 @@ LIES = (("lie.echo", 2), ("lie.stamps", 2), ("lie.stamps_some", 5))
 # A table whose rows are written in every format.
 TABLES = ("vcpu", "tasks", "exits", "irq", "steal")
 # CLOCK_BOOTTIME, the time of the trace, is slewed against the recording's raw time by NTP: 500 ppm at
-# most. A guest's event that lies inside an exit splits it (docs/export.md): 3 ns for each.
+# most.
 SLEW = 500e-6
 # Tables whose rows have a VM.
 NARROWED = ("vcpu", "tasks", "exits", "irq", "steal", "culprits", "halts", "delays", "chains", "slowest", "overdue",
@@ -218,7 +218,7 @@ def states_agree(program, recording, report, folder):
             n += 1
     for state in {state for _, state in reported}:
         ns = sum(v for (_, s), v in reported.items() if s == state)
-        want(abs(slices[state] - ns) <= SLEW * ns + 3 * n, f"{state}: {slices[state]} ns in the trace, {ns} in the report")
+        want(abs(slices[state] - ns) <= SLEW * ns + n, f"{state}: {slices[state]} ns in the trace, {ns} in the report")
 
 
 def figures_check(program, recording, folder):
