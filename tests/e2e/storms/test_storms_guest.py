@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""A storm of short waits of a VM whose guest runs the agent: a CPU quota of 10 ms in each 100 ms, while the
-guest's tasks take turns. The report must explain it as a storm of the quota, for as long as the cgroup's own
-account says that the vCPU thread was throttled, and must blame nobody in the guest.
+"""Storms of short waits of a VM whose guest runs the agent: a CPU quota of 10 ms in each 100 ms, while the
+guest's tasks take turns; and a task of the guest that touches memory which the host has swapped out to a disk
+that takes 5 ms a read. The report must explain each with its cause, for as long as the vCPU thread was kept
+from running by the kernel's own account, and must blame nobody in the guest.
 
 Bed A: an emulated guest on this machine's kernel. Exit status: 0 right, 1 wrong, 77 cannot run here."""
 import argparse
 import contextlib
+import ctypes
 import os
 import pathlib
+import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,8 +25,14 @@ import cgroups  # noqa: E402
 import run_scene  # noqa: E402
 
 FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
-STORM_S, SETTLE_S, GAP_S = 3, 1, 1
-VERDICT, REPORTED_LEAST = "cgroup_throttled", 0.9
+STORM_S, SETTLE_S, GAP_S, WRITTEN_S = 3, 1, 1, 0.5
+REPORTED_LEAST = 0.9
+TOUCHED_MIB, READ_US = 24, 5000
+PAGE = 4096
+APART_PAGES = 16  # storm-vmm's unit of swap
+LEFT_MOST, STORM_MAX_S = 0.05, 20  # of the swapped pages; the storm is over then, or at the latest
+STORM_VMM = f"{os.environ.get('VCPUSCOPE_BUILD', bed.REPOSITORY + '/build')}/tests/e2e/storms/storm-vmm"
+SYS_PROCESS_MADVISE, MADV_PAGEOUT = 440, 21
 
 
 def vcpu_thread(pid):
@@ -54,59 +64,170 @@ def now_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
-def storm(played, groups):
-    """(begin, end, throttled) in ns."""
-    played.guest.run("provoke compute 600000 >/dev/null 2>&1 </dev/null & true")
+def quota_storm(played, _, groups):
+    """(begin, end, kept from running) in ns."""
+    played.guest.run("provoke compute 600000 >/dev/null 2>&1 </dev/null & echo $! >/run/compute.pid")
     time.sleep(SETTLE_S)
-    begin = now_ns()
     with quota(groups.quota) as throttled_ns:
-        before = throttled_ns()
+        begin, before = now_ns(), throttled_ns()
         time.sleep(STORM_S)
-        throttled = throttled_ns() - before
-    return begin, now_ns(), throttled
+        throttled, end = throttled_ns() - before, now_ns()
+    time.sleep(GAP_S)
+    played.guest.run("kill $(cat /run/compute.pid)")
+    return begin, end, throttled
 
 
-def judge(begin, end, throttled, incidents):
+def ram(pid):
+    """(begin, end) of the guest's memory in QEMU: its largest private mapping."""
+    maps = (line.split() for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines())
+    spans = [tuple(int(a, 16) for a in m[0].split("-")) for m in maps if m[1] == "rw-p"]
+    return max(spans, key=lambda span: span[1] - span[0])
+
+
+def touched_pages(pid):
+    """Runs [(begin, end)] of the guest's pages in QEMU that hold one byte: provoke touches them so."""
+    begin, end = ram(pid)
+    runs, nothing = [], bytes(PAGE)
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(begin)
+        for at in range(begin, end, PAGE):
+            page = memory.read(PAGE)
+            if page == nothing or page.count(0) != PAGE - 1:
+                continue
+            if runs and runs[-1][1] == at:
+                runs[-1][1] = at + PAGE
+            else:
+                runs.append([at, at + PAGE])
+    return runs
+
+
+def page_out(pid, runs):
+    """Asks the kernel to reclaim these pages of the process now."""
+    libc, pidfd = ctypes.CDLL(None, use_errno=True), os.pidfd_open(pid)
+    try:
+        for begin, end in runs:
+            one = struct.pack("PP", begin, end - begin)
+            if libc.syscall(SYS_PROCESS_MADVISE, pidfd, one, ctypes.c_size_t(1), MADV_PAGEOUT, 0) < 0:
+                raise OSError(ctypes.get_errno(), "process_madvise")
+    finally:
+        os.close(pidfd)
+
+
+@contextlib.contextmanager
+def slow_swap(pages):
+    """So many pages of swap, of which each read takes READ_US; storm-vmm serves it."""
+    with subprocess.Popen([STORM_VMM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        server.stdout.readline()
+
+        def act(*words):
+            server.stdin.write(" ".join(map(str, words)) + "\n")
+            server.stdin.flush()
+            if not server.stdout.readline():
+                raise OSError("the server of the slow swap ended")
+
+        act("swap-begin", pages // APART_PAGES, READ_US)
+        try:
+            yield
+        finally:
+            act("swap-end", 1, 0)
+
+
+def without_cpu_ns(pid, tid):
+    """For how long the thread had no CPU so far: it was neither running nor runnable."""
+    running, waiting, _ = map(int, pathlib.Path(f"/proc/{pid}/task/{tid}/schedstat").read_text().split())
+    return now_ns() - running - waiting
+
+
+def swap_storm(played, tid, _):
+    """(begin, end, kept from running) in ns."""
+    pid = played.qemu_pid
+    played.guest.run(f"provoke touch {TOUCHED_MIB} >/dev/null 2>&1 </dev/null & echo $! >/run/touch.pid")
+    time.sleep(SETTLE_S)
+    with slow_swap(4 * TOUCHED_MIB * 2**20 // PAGE):
+        # What the kernel has written but still holds would come back at once. Such a page, mapped again by
+        # reading it, is dropped when it is reclaimed once more. The task must not write to it meanwhile.
+        played.guest.run("kill -STOP $(cat /run/touch.pid)")
+        runs = touched_pages(pid)
+        page_out(pid, runs)
+        time.sleep(WRITTEN_S)
+        touched_pages(pid)
+        page_out(pid, runs)
+        swapped_out = swapped_bytes(pid)
+        begin, before = now_ns(), without_cpu_ns(pid, tid)
+        played.guest.run("kill -CONT $(cat /run/touch.pid)")
+        while swapped_bytes(pid) > swapped_out * LEFT_MOST and now_ns() < begin + STORM_MAX_S * 1e9:
+            time.sleep(0.02)
+        end, kept = now_ns(), without_cpu_ns(pid, tid) - before
+        time.sleep(GAP_S)
+        played.guest.run("kill $(cat /run/touch.pid)")
+    return begin, end, kept
+
+
+def swapped_bytes(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmSwap:")))
+
+
+# Name: what plays it, the verdict, the state that it is spent in.
+STORMS = {
+    "quota": (quota_storm, "cgroup_throttled", "throttled"),
+    "swap": (swap_storm, "demand_paging", "blocked"),
+}
+
+
+def judge(name, begin, end, kept, incidents):
     """What is wrong, "" if nothing; and what was reported."""
+    _, verdict, state = STORMS[name]
     inside = [i for i in incidents if i["begin_ns"] < end and i["end_ns"] > begin]
     kinds = sorted({f"{i['verdict']} ({i['confidence']})" for i in inside})
     # An incident may begin before the storm's account does, or end after it.
-    reported = sum(i["breakdown_ns"]["throttled"] for i in inside if i["verdict"] == VERDICT)
-    what = f"{len(inside)} incidents, {reported / 1e6:.0f} of {throttled / 1e6:.0f} ms: {' '.join(kinds)}"
-    wrong = [i for i in inside if i["verdict"] != VERDICT]
-    if throttled < (end - begin) / 2:
+    reported = sum(i["breakdown_ns"][state] for i in inside if i["verdict"] == verdict)
+    what = f"{len(inside)} incidents, {reported / 1e6:.0f} of {kept / 1e6:.0f} ms: {' '.join(kinds)}"
+    wrong = [i for i in inside if i["verdict"] != verdict]
+    if kept < (end - begin) / 2:
         return "the storm did not take half of the time", what
     if wrong:
         return f"{wrong[0]['verdict']}: {wrong[0]['because']}", what
-    if reported < REPORTED_LEAST * throttled:
+    if reported < REPORTED_LEAST * kept:
         return "too little", what
     return "", what
 
 
-def play(builder, out, say):
-    """One boot, one storm: True if something is wrong."""
+def play(names, builder, out, say):
+    """One boot that plays these storms: how many of them are reported wrongly."""
+    acts = []
     with (tempfile.TemporaryDirectory(prefix="vcpuscope-storms.") as folder,
           run_scene.direct(builder, folder, say, "tcg") as (played, machine)):
         played.prepare()
-        groups = cgroups.VcpuCgroups(played.host, played.qemu_pid, vcpu_thread(played.qemu_pid))
-        with groups:
-            played.monitor = f"{machine.qmp_socket}-recorder"
+        tid = vcpu_thread(played.qemu_pid)
+        played.monitor = f"{machine.qmp_socket}-recorder"
+        # The recorder looks for new cgroups once a second: these exist before it starts.
+        with cgroups.VcpuCgroups(played.host, played.qemu_pid, tid) as groups:
             played.record_start()
-            begin, end, throttled = storm(played, groups)
-            time.sleep(GAP_S)
+            for name in names:
+                acts.append((name, *STORMS[name][0](played, tid, groups)))
+                time.sleep(GAP_S)
             played.record_stop()
         text, report = played.report()
         run_scene.recording_save(played, out)
         (pathlib.Path(out) / "report.txt").write_text(text)
-    wrong, what = judge(begin, end, throttled, report["incidents"])
-    say(f"{'WRONG' if wrong else 'right'}: {what}{': ' + wrong if wrong else ''}")
-    return bool(wrong)
+    failed = 0
+    for act in acts:
+        wrong, what = judge(*act, report["incidents"])
+        say(f"{act[0]}: {'WRONG' if wrong else 'right'}: {what}{': ' + wrong if wrong else ''}")
+        failed += bool(wrong)
+    stray = [i for i in report["incidents"]
+             if not any(i["begin_ns"] < end and i["end_ns"] > begin for _, begin, end, _ in acts)]
+    for i in stray:
+        say(f"WRONG: outside: {i['verdict']}, {(i['end_ns'] - i['begin_ns']) / 1e6:.0f} ms: {i['because']}")
+    return failed + len(stray)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10 if FULL else 1)
     parser.add_argument("--out", default="out", help="folder for the recording and the report")
+    parser.add_argument("names", nargs="*", help=f"storms of {', '.join(STORMS)}; all by default")
     args = parser.parse_args()
     if os.geteuid():
         print("skipped: BPF on this machine's kernel needs root")
@@ -116,12 +237,17 @@ def main():
     def say(line):
         print(f"[{time.time() - started:5.1f} s] {line}", flush=True)
 
+    names = args.names or list(STORMS)
+    missing = [d for d in ("/dev/fuse", "/dev/loop-control") if not os.path.exists(d)]
+    if "swap" in names and missing:
+        say(f"not played: swap, which needs {missing[0]}")
+        names.remove("swap")
     failed = 0
     with run_scene.own_signals():
         builder = bed.Builder(None, "6.1", say)
         for number in range(args.rounds):
             out = os.path.abspath(args.out + (f"/round-{number + 1}" if args.rounds > 1 else ""))
-            failed += bed.machine.retry_emulator(lambda o=out: play(builder, o, say), say)
+            failed += bool(bed.machine.retry_emulator(lambda o=out: play(names, builder, o, say), say))
     say(f"{args.rounds - failed} of {args.rounds} right")
     return 1 if failed else 0
 
