@@ -17,14 +17,14 @@
 #include "host-collector/fleet/incident_record.h"
 
 enum {
-	/* Records of a VM that may be written again: more than live.c reports as ongoing at once.
+	/* Records of a VM that may be written again: all that are ongoing, and the newest others.
 	 */
-	KEPT = 72,
-	KEPT_LOOK_MS = 1000,
-	KEPT_MS = 120000, /* for so long; its recording is saved well before */
-	SUM_MS = 1000,    /* how often the sum above the rate is written */
-	SUM_LASTS_MS = 60000,
-	OPEN_MAX_MS = 60000, /* an incident that lasts, and of which nothing more is heard */
+	KEPT = LIVE_ONGOING_MAX + 8,
+	KEPT_LOOK_MS = 1000,  /* how often they are looked through */
+	KEPT_MS = 120000,     /* how long one is kept: its recording is saved well before */
+	SUM_MS = 1000,        /* how often the sum above the rate is written */
+	SUM_LASTS_MS = 60000, /* how long one sum counts; then another begins */
+	OPEN_MAX_MS = 60000,  /* an incident that lasts, and of which nothing more is heard */
 };
 
 /* A record that may be written again. */
@@ -193,7 +193,15 @@ static int64_t wall_ns(const struct records_vm *v, struct host_ns t)
 									: clock_realtime_ns();
 }
 
-/* Forgets the oldest record that needs no further line, if none is free. */
+static void kept_forget(struct records_vm *v, struct kept *k)
+{
+	json_object_put(k->record);
+	if (v->newest_firing == (size_t)(k - v->kept))
+		v->newest_firing = KEPT;
+	*k = (struct kept){0};
+}
+
+/* Returns a free place. If there is none, forgets the oldest record that needs no further line. */
 static struct kept *kept_new(struct records_vm *v)
 {
 	struct kept *k = v->kept;
@@ -205,10 +213,7 @@ static struct kept *kept_new(struct records_vm *v)
 		    (k->ongoing == at->ongoing && at->written_ms < k->written_ms))
 			k = at;
 	}
-	json_object_put(k->record);
-	if (v->newest_firing == (size_t)(k - v->kept))
-		v->newest_firing = KEPT;
-	*k = (struct kept){0};
+	kept_forget(v, k);
 	return k;
 }
 
@@ -490,7 +495,8 @@ void records_vm_end(struct records_vm *v)
 	v->metrics = NULL;
 }
 
-/* The last line of an incident that was reported while it lasted, and whose end nobody saw. */
+/* Writes the last line of an incident that was reported while it lasted, and whose end was not
+ * reported. */
 static void kept_close(struct records_vm *v, struct kept *k)
 {
 	k->ongoing = false;
@@ -528,10 +534,8 @@ static void kept_tick(struct records_vm *v, uint64_t now_ms)
 		if (at->ongoing && age_ms >= OPEN_MAX_MS &&
 		    !(v->live && live_ongoing(v->live, COLLECTOR_VM)))
 			kept_close(v, at);
-		if (at->ongoing || age_ms < KEPT_MS)
-			continue;
-		json_object_put(at->record);
-		*at = (struct kept){0};
+		if (!at->ongoing && age_ms >= KEPT_MS)
+			kept_forget(v, at);
 	}
 }
 

@@ -13,7 +13,7 @@
 #include "host-collector/engine/account.h"
 #include "proto/recording.h"
 
-enum { ONGOING_MAX = 64, AGENTS_MAX = MODEL_VMS_MAX };
+enum { AGENTS_MAX = MODEL_VMS_MAX };
 static const int64_t silent_after_ns = 500000000; /* five heartbeats */
 /* The guest's stream ends this long after the last frame of its agent: the first value if all
  * vCPUs have been seen idle meanwhile, when a live agent would have sent a frame; the second in
@@ -48,9 +48,9 @@ struct live {
 	struct pipeline *pipeline;
 	uint64_t incidents;
 	size_t n_said, n_agents;
-	struct said said[ONGOING_MAX];
+	struct said said[LIVE_ONGOING_MAX];
 	struct agent agents[AGENTS_MAX];
-	struct incident ongoing[ONGOING_MAX];
+	struct incident ongoing[LIVE_ONGOING_MAX];
 	struct report *report; /* of the whole stall, after it has ended */
 };
 
@@ -178,14 +178,14 @@ static struct said *said_find(struct live *l, uint32_t vm, uint16_t cpu)
  * both models have it, the one that is asked first reports it. */
 static void ongoing_report(struct live *l, struct report_builder *b, const struct model *m)
 {
-	size_t n = report_builder_ongoing(b, l->ongoing, ONGOING_MAX);
+	size_t n = report_builder_ongoing(b, l->ongoing, LIVE_ONGOING_MAX);
 
 	for (size_t i = 0; i < n; i++) {
 		const struct incident *at = &l->ongoing[i];
 		struct said *said = said_find(l, at->vm, at->guest_cpu);
 		const int64_t length = at->end.ns - at->begin.ns;
 
-		if (!said && l->n_said == ONGOING_MAX)
+		if (!said && l->n_said == LIVE_ONGOING_MAX)
 			return;
 		if (!said) {
 			said = &l->said[l->n_said++];

@@ -17,6 +17,9 @@
 #include "host-collector/analyze/stall/report.h"
 #include "host-collector/engine/pipeline.h"
 
+/* Number of stalls in progress that are reported at once, over all VMs. */
+enum { LIVE_ONGOING_MAX = 64 };
+
 struct live;
 
 struct live_options {

@@ -67,8 +67,8 @@ void flows_chain(void *context, const struct chain *c)
 	f->raised_at = c->at[CHAIN_SOURCE];
 }
 
-/* Readers draw an arrow from the earlier of its events to the later one. So a step stands no later
- * than the handler, and names the rest of its time. */
+/* Readers draw an arrow from the earlier of its events to the later one. So no step is drawn later
+ * than the handler. */
 static void step(struct flows *x, uint64_t t, uint64_t handler, int32_t tid, uint32_t name)
 {
 	uint64_t track = tasks_track(x->tasks, tid);

@@ -6,8 +6,8 @@
  * time.
  *
  * The guest's stamp of a handler may precede its injection by the clocks' error. The handler keeps
- * its time. The steps of such an arrow that the host stamped later stand at the handler's time, and
- * their argument `later_by_ns` leads to the time of the host's stamp.
+ * its time. A step of the arrow with a later stamp is drawn at the handler's time; its argument
+ * `later_by_ns` is what to add to get the stamp.
  */
 #ifndef EXPORT_FLOWS_H
 #define EXPORT_FLOWS_H
@@ -35,8 +35,9 @@ int flows_init(struct flows *x); /* set the borrowed members first. Returns 0 or
 void flows_fini(struct flows *x);
 /* Stores a closed chain. For chain_options.closed. */
 void flows_chain(void *flows, const struct chain *c);
-/* Writes the steps of the arrow that leads to this handler, whose slice begins at `t`
- * (CLOCK_BOOTTIME ns). Returns the flow that ends at the slice, 0 if there is none. */
+/* Writes the steps of the arrow to the handler that began at `handler` on guest CPU `cpu`. `t` is
+ * the same time in ns of CLOCK_BOOTTIME. Returns the number of the arrow, for trace_flow() of the
+ * handler's slice, or 0 if there is no arrow. */
 uint64_t flows_to(struct flows *x, uint32_t vm, uint16_t cpu, struct host_ns handler, uint64_t t);
 
 #endif
