@@ -156,9 +156,13 @@ class Scene:
 
     def run_delay_ns(self, vcpu=0):
         """How long the host's own scheduler says that the vCPU thread has waited for a pCPU."""
-        return int(self.host.run(
+        delay = self.host.run(
             f"for t in /proc/{self.qemu_pid}/task/*; do case $(cat $t/comm 2>/dev/null) in "
-            f"'CPU {vcpu}/'*) cut -d' ' -f2 $t/schedstat ;; esac; done"))
+            f"'CPU {vcpu}/'*) cut -d' ' -f2 $t/schedstat ;; esac; done")
+        if not delay:
+            threads = self.host.run(f"cat /proc/{self.qemu_pid}/task/*/comm 2>&1 || true")
+            raise RuntimeError(f"QEMU {self.qemu_pid} has no thread of vCPU {vcpu}; it has: {threads}")
+        return int(delay)
 
     def guest_ran_ns(self):
         """{task: how long the guest's own scheduler believes that it has run}. This guest's account takes

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Waits of a vCPU thread that are each far shorter than the threshold: page faults that userspace, a
-slow disk or swap serves in 5 ms, a contended memory map, a quota. Each storm is told with its cause, for what
+slow disk or swap serves in 5 ms, a contended memory map, a quota. Each storm is reported with its cause, for what
 its own clock says it took; a fair share of the pCPU for others is no incident.
 
     test_storms.py [--rounds N] [NAME...]
@@ -30,7 +30,7 @@ PCPU = max(os.sched_getaffinity(0))
 V1_CPU, V2 = pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")
 GAP_S = 0.3
 COUNTED_S = 2  # within which the collector reads the counters of a cgroup that a VM has come to
-TOLD_LEAST, TOLD_MOST = 0.8, 1.1  # of what the provoker measured
+REPORTED_LEAST, REPORTED_MOST = 0.8, 1.1  # of what the provoker measured
 
 
 class Group:
@@ -161,7 +161,7 @@ def busy_quota(vm, group):
         os.waitpid(child, 0)
 
 
-# Name: what the vCPU does, beside what, and the verdict and state that are told; None: no incident.
+# Name: what the vCPU does, beside what, and the verdict and state that are reported; None: no incident.
 STORMS = {
     "quiet": (("compute", 500, 0), nothing, None),
     "userfaults": (("userfault", 300, 5000), nothing, ("demand_paging", "blocked")),
@@ -203,36 +203,42 @@ def play(names, out):
     return acts, state_times.report(PROGRAM, out)
 
 
-def judge(name, begin, end, waited, incidents):
-    """What is wrong, "" if nothing; and what was told."""
+def judge(expected, begin, end, waited, incidents):
+    """What is wrong, "" if nothing; and what was reported. expected: (verdict, state), or None for no incident;
+    waited: for how long the thread had no CPU, in ns."""
     inside = [i for i in incidents if i["begin_ns"] < end and i["end_ns"] > begin]
     kinds = sorted({f"{i['verdict']} ({i['confidence']})" for i in inside})
-    expected = STORMS[name][2]
     if not expected:
-        return ("told" if inside else ""), f"{len(inside)} incidents {' '.join(kinds)}"
+        return ("reported" if inside else ""), f"{len(inside)} incidents {' '.join(kinds)}"
     verdict, state = expected
-    told = sum(i["breakdown_ns"][state] for i in inside if i["verdict"] == verdict)
-    what = f"{len(inside)} incidents, {told / 1e6:.0f} of {waited / 1e6:.0f} ms: {' '.join(kinds)}"
+    reported = sum(i["breakdown_ns"][state] for i in inside if i["verdict"] == verdict)
+    what = f"{len(inside)} incidents, {reported / 1e6:.0f} of {waited / 1e6:.0f} ms: {' '.join(kinds)}"
     wrong = [i for i in inside if i["verdict"] != verdict]
     if wrong:
         return f"{wrong[0]['verdict']}: {wrong[0]['because']}", what
-    if not TOLD_LEAST * waited <= told <= TOLD_MOST * waited:
+    if not REPORTED_LEAST * waited <= reported <= REPORTED_MOST * waited:
         return "too little, or too much", what
     return "", what
 
 
-def round_of(names, out):
-    acts, report = play(names, out)
+def judge_all(expected, acts, incidents, say):
+    """How many acts (name, begin, end, waited) are reported wrongly, or incidents without an act. expected: by name."""
     failed = 0
-    for act in acts:
-        wrong, what = judge(*act, report["incidents"])
-        print(f"  {act[0]:20} {what}{'   WRONG: ' + wrong if wrong else ''}", flush=True)
+    for name, *act in acts:
+        wrong, what = judge(expected[name], *act, incidents)
+        say(f"  {name:20} {what}{'   WRONG: ' + wrong if wrong else ''}")
         failed += bool(wrong)
-    stray = [i for i in report["incidents"]
+    stray = [i for i in incidents
              if not any(i["begin_ns"] < end and i["end_ns"] > begin for _, begin, end, _ in acts)]
     for i in stray:
-        print(f"  outside: {i['verdict']}, {(i['end_ns'] - i['begin_ns']) / 1e6:.0f} ms: {i['because']}")
+        say(f"  outside: {i['verdict']}, {(i['end_ns'] - i['begin_ns']) / 1e6:.0f} ms: {i['because']}")
     return failed + len(stray)
+
+
+def round_of(names, out):
+    acts, report = play(names, out)
+    return judge_all({name: storm[2] for name, storm in STORMS.items()}, acts, report["incidents"],
+                     lambda line: print(line, flush=True))
 
 
 def main():

@@ -23,15 +23,13 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "beds")]
 import bed  # noqa: E402
 import cgroups  # noqa: E402
 import run_scene  # noqa: E402
+import test_storms  # noqa: E402
 
-FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
 STORM_S, SETTLE_S, GAP_S, WRITTEN_S = 3, 1, 1, 0.5
-REPORTED_LEAST = 0.9
 TOUCHED_MIB, READ_US = 24, 5000
 PAGE = 4096
 APART_PAGES = 16  # storm-vmm's unit of swap
-LEFT_MOST, STORM_MAX_S = 0.05, 20  # of the swapped pages; the storm is over then, or at the latest
-STORM_VMM = f"{os.environ.get('VCPUSCOPE_BUILD', bed.REPOSITORY + '/build')}/tests/e2e/storms/storm-vmm"
+STILL_S = 0.5
 SYS_PROCESS_MADVISE, MADV_PAGEOUT = 440, 21
 
 
@@ -116,7 +114,7 @@ def page_out(pid, runs):
 @contextlib.contextmanager
 def slow_swap(pages):
     """So many pages of swap, of which each read takes READ_US; storm-vmm serves it."""
-    with subprocess.Popen([STORM_VMM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen([test_storms.STORM_VMM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         server.stdout.readline()
 
         def act(*words):
@@ -140,7 +138,7 @@ def without_cpu_ns(pid, tid):
 
 def swap_storm(played, tid, _):
     """(begin, end, kept from running) in ns."""
-    pid = played.qemu_pid
+    pid, kept = played.qemu_pid, 0
     played.guest.run(f"provoke touch {TOUCHED_MIB} >/dev/null 2>&1 </dev/null & echo $! >/run/touch.pid")
     time.sleep(SETTLE_S)
     with slow_swap(4 * TOUCHED_MIB * 2**20 // PAGE):
@@ -152,12 +150,15 @@ def swap_storm(played, tid, _):
         time.sleep(WRITTEN_S)
         touched_pages(pid)
         page_out(pid, runs)
-        swapped_out = swapped_bytes(pid)
+        left = swapped_bytes(pid)
         begin, before = now_ns(), without_cpu_ns(pid, tid)
+        end = begin
         played.guest.run("kill -CONT $(cat /run/touch.pid)")
-        while swapped_bytes(pid) > swapped_out * LEFT_MOST and now_ns() < begin + STORM_MAX_S * 1e9:
-            time.sleep(0.02)
-        end, kept = now_ns(), without_cpu_ns(pid, tid) - before
+        # The storm is over when no page comes back any more. A page that nobody touches stays where it is.
+        while now_ns() < end + STILL_S * 1e9:
+            time.sleep(0.01)
+            if swapped_bytes(pid) < left:
+                left, end, kept = swapped_bytes(pid), now_ns(), without_cpu_ns(pid, tid) - before
         time.sleep(GAP_S)
         played.guest.run("kill $(cat /run/touch.pid)")
     return begin, end, kept
@@ -168,29 +169,11 @@ def swapped_bytes(pid):
     return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmSwap:")))
 
 
-# Name: what plays it, the verdict, the state that it is spent in.
+# Name: what plays it; the verdict and the state that are reported.
 STORMS = {
-    "quota": (quota_storm, "cgroup_throttled", "throttled"),
-    "swap": (swap_storm, "demand_paging", "blocked"),
+    "quota": (quota_storm, ("cgroup_throttled", "throttled")),
+    "swap": (swap_storm, ("demand_paging", "blocked")),
 }
-
-
-def judge(name, begin, end, kept, incidents):
-    """What is wrong, "" if nothing; and what was reported."""
-    _, verdict, state = STORMS[name]
-    inside = [i for i in incidents if i["begin_ns"] < end and i["end_ns"] > begin]
-    kinds = sorted({f"{i['verdict']} ({i['confidence']})" for i in inside})
-    # An incident may begin before the storm's account does, or end after it.
-    reported = sum(i["breakdown_ns"][state] for i in inside if i["verdict"] == verdict)
-    what = f"{len(inside)} incidents, {reported / 1e6:.0f} of {kept / 1e6:.0f} ms: {' '.join(kinds)}"
-    wrong = [i for i in inside if i["verdict"] != verdict]
-    if kept < (end - begin) / 2:
-        return "the storm did not take half of the time", what
-    if wrong:
-        return f"{wrong[0]['verdict']}: {wrong[0]['because']}", what
-    if reported < REPORTED_LEAST * kept:
-        return "too little", what
-    return "", what
 
 
 def play(names, builder, out, say):
@@ -211,21 +194,16 @@ def play(names, builder, out, say):
         text, report = played.report()
         run_scene.recording_save(played, out)
         (pathlib.Path(out) / "report.txt").write_text(text)
-    failed = 0
-    for act in acts:
-        wrong, what = judge(*act, report["incidents"])
-        say(f"{act[0]}: {'WRONG' if wrong else 'right'}: {what}{': ' + wrong if wrong else ''}")
-        failed += bool(wrong)
-    stray = [i for i in report["incidents"]
-             if not any(i["begin_ns"] < end and i["end_ns"] > begin for _, begin, end, _ in acts)]
-    for i in stray:
-        say(f"WRONG: outside: {i['verdict']}, {(i['end_ns'] - i['begin_ns']) / 1e6:.0f} ms: {i['because']}")
-    return failed + len(stray)
+    weak = [name for name, begin, end, kept in acts if kept < (end - begin) / 2]
+    for name in weak:
+        say(f"WRONG: {name}: the storm did not take half of the time")
+    return len(weak) + test_storms.judge_all({name: storm[1] for name, storm in STORMS.items()}, acts,
+                                             report["incidents"], say)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10 if FULL else 1)
+    parser.add_argument("--rounds", type=int, default=10 if test_storms.FULL else 1)
     parser.add_argument("--out", default="out", help="folder for the recording and the report")
     parser.add_argument("names", nargs="*", help=f"storms of {', '.join(STORMS)}; all by default")
     args = parser.parse_args()
