@@ -18,8 +18,8 @@ import tempfile
 import pftrace
 from test_views import SLEW, Wrong, page_of, run, want
 
-REAL = ("bed-a", "bed-a-stacks", "bed-b-migration", "quickstart", "sim-interrupt-loss", "sim-irqs", "sim-lock",
-        "sim-mixture-loss")
+STORED = ("bed-a", "bed-a-stacks", "bed-b-migration", "quickstart", "sim-interrupt-loss", "sim-irqs",
+          "sim-lock", "sim-mixture-loss")
 SIMULATED = (("interrupt_lost", 1, 0, 1), ("timer_late", 2, 0, 1), ("guest_irq_storm", 3, 0.05, 1),
              ("vm_paused.signal", 4, 0.3, 1), ("decoy.server", 5, 0, 3))
 RAW, BOOTTIME = 5, 6  # numbers of clocks in a trace
@@ -171,7 +171,7 @@ def moved_check(trace, times):
 
 
 def recordings(program, folder, data):
-    for name in REAL:
+    for name in STORED:
         yield name, os.path.join(data, name + ".vcs")
     for scenario, seed, loss, vms in SIMULATED:
         path = os.path.join(folder, "run.vcs")

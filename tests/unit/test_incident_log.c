@@ -116,8 +116,8 @@ static void test_hostile(void **state)
 	incident_log_free(l);
 }
 
-/* Hosts with a newer daemon beside this one: their records are counted apart. An empty segment, and
- * one that was cut in a line, are read as far as they go. */
+/* Hosts with a newer daemon beside this one: their records are skipped and have a count of their
+ * own. An empty segment, and one that was cut in a line, are read as far as they go. */
 static void test_newer(void **state)
 {
 	struct incident_log *l = incident_log_new();
