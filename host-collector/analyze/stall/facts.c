@@ -95,12 +95,25 @@ static void span_keep(struct stall_facts *f, const struct vcpu_span *span)
 
 static const int64_t halts_apart_ns = 1000000;
 
+/* Returns true if the halt that begins at `t` continues the halt `last`. KVM wakes a halted vCPU
+ * for a timer that the guest does not take because its interrupts are off. For how long that vCPU
+ * then waits for a pCPU says nothing about the guest. */
+static bool halt_goes_on(const struct stall_facts *f, const struct facts_halt *last,
+			 struct host_ns t)
+{
+	int64_t waited_ns = f->state_ns[VCPU_RUNNABLE] - last->runnable_ns;
+
+	return t.ns - last->until.ns - waited_ns < halts_apart_ns;
+}
+
 static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
 {
+	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
 	unsigned least = 0;
 
-	if (f->n_halts && span->begin.ns - f->halts[f->n_halts - 1].until.ns < halts_apart_ns) {
-		f->halts[f->n_halts - 1].end = f->halts[f->n_halts - 1].until = span->end;
+	if (last && halt_goes_on(f, last, span->begin)) {
+		last->end = last->until = span->end;
+		last->runnable_ns = f->state_ns[VCPU_RUNNABLE];
 		return;
 	}
 	for (unsigned i = 1; i < f->n_halts; i++) {
@@ -111,7 +124,8 @@ static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
 	if (f->n_halts == FACTS_HALTS)
 		memmove(&f->halts[least], &f->halts[least + 1],
 			(--f->n_halts - least) * sizeof(f->halts[0]));
-	f->halts[f->n_halts++] = (struct facts_halt){span->begin, span->end, span->end};
+	f->halts[f->n_halts++] =
+		(struct facts_halt){span->begin, span->end, span->end, f->state_ns[VCPU_RUNNABLE]};
 }
 
 /* Joins a halt before this span and a halt after it, because the state in the span is unknown and
@@ -120,8 +134,10 @@ static void halt_bridge(struct stall_facts *f, const struct vcpu_span *span)
 {
 	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
 
-	if (last && span->begin.ns - last->until.ns < halts_apart_ns)
+	if (last && halt_goes_on(f, last, span->begin)) {
 		last->until = span->end;
+		last->runnable_ns = f->state_ns[VCPU_RUNNABLE];
+	}
 }
 
 /* Returns true for exits by which a guest accesses a device: port I/O, and memory that is not

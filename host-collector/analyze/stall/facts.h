@@ -134,6 +134,7 @@ struct facts_events {
 struct facts_halt {
 	struct host_ns begin, end;
 	struct host_ns until; /* end of the unknown time that follows it */
+	int64_t runnable_ns;  /* the interval's runnable time before `until` */
 };
 
 /* A lost interrupt: KVM accepted it, and its handler did not run for the threshold (overdue.h). */
@@ -218,7 +219,7 @@ struct stall_facts {
 	struct facts_holder
 		holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable or throttled */
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
-	struct facts_halt halts[FACTS_HALTS];       /* longest; halts within 1 ms count as one */
+	struct facts_halt halts[FACTS_HALTS];       /* longest; see halt_keep() */
 	struct facts_events events[FACTS_EVENTS];   /* filled by hints_fill */
 	struct facts_sample samples[FACTS_SAMPLES]; /* evenly spread over the interval */
 	struct facts_sampled sampled;               /* filled by spins_fill */
