@@ -7,7 +7,7 @@
 #include "host-collector/analyze/stall/verdict.h"
 #include "tests/unit/balance.h"
 
-enum { OWNER = 70, VICTIM = 50, HOG = 500, TRACER = 901 };
+enum { OWNER = 70, VICTIM = 50, HOG = 500, OTHER_HOG = 501, TRACER = 901 };
 enum { STACK_LOCK = 1, STACK_CALL, STACK_WORK, STACK_UNNAMED };
 
 static struct tale tale;
@@ -253,6 +253,25 @@ static void softirq_halts_for_a_preempted_owner(struct tale *t)
 	owner_preempted(t, 290000, 698000);
 }
 
+/* A paravirtual lock, interrupts off. Its vCPU is woken for each tick, waits longer than 1 ms for
+ * its pCPU, and halts again. */
+static void halts_on_a_busy_pcpu(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, VICTIM);
+	exits(t, 299000);
+	for (int64_t at = 301000; at < 690000; at += 6000) {
+		ADD(t, KVM(at, 0, EXIT, TID0, 12 | 1ull << 32));
+		ADD(t, SWITCH(HOST, at + 5, 0, TID0, OTHER_HOG, 1));
+		ADD(t, WAKEUP(HOST, at + 4400, 0, TID0, OTHER_HOG, 0));
+		ADD(t, SWITCH(HOST, at + 5980, 0, OTHER_HOG, TID0, VS_TASK_RUNNING));
+		ADD(t, KVM(at + 5990, 0, ENTRY, TID0, 0));
+	}
+	tale_ticks(t, 699100, 699200, VICTIM);
+	ADD(t, SWITCH(VM, 699500, 0, VICTIM, 42, 1));
+	owner_preempted(t, 290000, 698000);
+}
+
 /* A tenth of its wait halts, the rest spins. */
 static void halts_now_and_then(struct tale *t)
 {
@@ -348,6 +367,8 @@ static const struct {
 	 VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY, OWNER, "halted, as a paravirtual lock does", NULL},
 	{"halts in a softirq for a preempted owner", softirq_halts_for_a_preempted_owner,
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_DECIDED, -HOG, "halted", NULL},
+	{"halts for a preempted owner on a busy pCPU", halts_on_a_busy_pcpu,
+	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "halted", NULL},
 	{"halts now and then for a preempted owner", halts_now_and_then,
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
 	{"is itself away when the owner is back", itself_away_at_the_end,

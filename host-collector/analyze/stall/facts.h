@@ -131,10 +131,12 @@ struct facts_events {
 	struct vs_event first; /* the first one */
 };
 
+/* Halts count as one if less than 1 ms lies between them. Time in which the vCPU was runnable, and
+ * unknown time that may belong to a halt, does not count for that. */
 struct facts_halt {
 	struct host_ns begin, end;
-	struct host_ns until; /* end of the unknown time that follows it */
-	int64_t runnable_ns;  /* the interval's runnable time before `until` */
+	struct host_ns until; /* end of the unknown time that follows it, or `end` */
+	int64_t runnable_ns;  /* how long the vCPU was runnable in the interval before `until` */
 };
 
 /* A lost interrupt: KVM accepted it, and its handler did not run for the threshold (overdue.h). */
@@ -219,7 +221,7 @@ struct stall_facts {
 	struct facts_holder
 		holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable or throttled */
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
-	struct facts_halt halts[FACTS_HALTS];       /* longest; see halt_keep() */
+	struct facts_halt halts[FACTS_HALTS];       /* longest */
 	struct facts_events events[FACTS_EVENTS];   /* filled by hints_fill */
 	struct facts_sample samples[FACTS_SAMPLES]; /* evenly spread over the interval */
 	struct facts_sampled sampled;               /* filled by spins_fill */
