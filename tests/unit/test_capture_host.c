@@ -531,7 +531,7 @@ static void of_short_waits_samples_bring_their_stack(void **state)
 	struct capture *c = open_host();
 	struct log *log = log_new();
 	pid_t child = start_sleeper(0, SLEEP_MS);
-	size_t n = 0;
+	size_t n = 0, cut_short = 0;
 
 	(void)state;
 	follow(c, child);
@@ -545,7 +545,9 @@ static void of_short_waits_samples_bring_their_stack(void **state)
 		if (s->s.role != VS_STACK_SHORT)
 			continue;
 		assert_int_equal(s->s.tid, child);
-		assert_in_range(s->s.wait_ns, (SLEEP_MS - 1) * 1000000ul, THRESHOLD_MS * 1000000ul);
+		assert_in_range(s->s.wait_ns, 1, THRESHOLD_MS * 1000000ul);
+		if (s->s.wait_ns < (SLEEP_MS - 1) * 1000000ul)
+			cut_short++;
 		assert_true(s->s.sampled);
 		if (n++ < NAMED)
 			assert_true(stack_holds(s, "do_nanosleep"));
@@ -553,6 +555,9 @@ static void of_short_waits_samples_bring_their_stack(void **state)
 	/* On a busy machine it sleeps less, and waits for a CPU, which counts as well; with perf
 	 * some are overwritten. */
 	assert_in_range(n, LAST_MS / EVERY_MS / 4, 2 * LAST_MS / EVERY_MS);
+	/* The timer runs before the child is off its CPU: a child that is preempted in between
+	 * (a guest's vCPU, above all) waits for less than its sleep. That is rare. */
+	assert_in_range(cut_short, 0, n / 4);
 	end(child);
 	close_host(c);
 	log_free(log);
