@@ -622,11 +622,7 @@ static void outbox_begin(struct records *r)
 	};
 
 	snprintf(folder, sizeof(folder), "%s/outbox", c->directory);
-	if (disk_folder_make(c->directory) || outbox_open(&outbox, &r->outbox, why, sizeof(why))) {
-		snprintf(why, sizeof(why), "%s cannot be used: no records are written", folder);
-		r->options.say(r->options.context, "", why);
-		r->outbox = NULL;
-	}
+	r->outbox = outbox_open(&outbox);
 	if (*c->ship && !geteuid() && outbox.group == (gid_t)-1) {
 		snprintf(why, sizeof(why), "ship_user: there is no user %s: nothing is delivered",
 			 c->ship_user);

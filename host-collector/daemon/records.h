@@ -31,8 +31,8 @@ struct records_options {
 	void *context;
 };
 
-/* Opens the outbox. If the configuration disables it, or it cannot be opened (which is reported),
- * the other functions do nothing. Returns NULL if there is no memory. */
+/* Opens the outbox; records_tick() tries again if that fails. If the configuration disables it, the
+ * other functions do nothing. Returns NULL if there is no memory. */
 struct records *records_new(uv_loop_t *loop, const struct records_options *options);
 /* Completes the segments. The loop must run until its work is done. NULL is allowed. */
 void records_close(struct records *r);

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "clock/sample.h"
 #include "host-collector/fleet/outbox_finisher.h"
+#include "host-collector/fleet/outbox_folders.h"
 
 enum {
 	SEGMENT_BYTES_MAX = 4 << 20,
@@ -23,6 +23,8 @@ enum {
 	DONE_LOOK_MS = 1000,
 	FOLDER_LOOK_MS = 60000,
 	ACCOUNT_BYTES = 4096,
+	OPEN_FIRST_MS = 1000, /* until an outbox that did not open is tried again; doubles */
+	OPEN_MOST_MS = 60000,
 };
 
 /* The file "account": rewritten with one pwrite(), which a killed process does or does not do. */
@@ -44,11 +46,12 @@ struct open_segment {
 struct outbox {
 	struct outbox_options options;
 	char folder[OUTBOX_PATH_MAX], host_id[SEGMENT_ID_BYTES], boot_id[SEGMENT_ID_BYTES];
-	int dir, account_fd;
+	int dir, account_fd; /* dir -1: it is not open, and the account is only in memory */
 	struct account account;
 	struct open_segment open[SEGMENT_KINDS];
 	struct outbox_finisher *finisher;
 	uint64_t bytes, waiting, done_ms, folder_ms;
+	uint64_t open_ms, open_delay_ms; /* when it is opened again: not yet known (0) */
 	int error;
 };
 
@@ -62,66 +65,15 @@ static void say(const struct outbox *o, const char *format, const char *a, int e
 
 static void account_save(struct outbox *o)
 {
-	ssize_t n = pwrite(o->account_fd, &o->account, sizeof(o->account), 0);
+	ssize_t n;
 
+	if (o->account_fd < 0)
+		return;
+	n = pwrite(o->account_fd, &o->account, sizeof(o->account), 0);
 	(void)n; /* its block exists: only a broken disk refuses */
 }
 
-/* ---- folders and files that an earlier process left ---- */
-
-/* Makes the process a member of the group. The owner of a file may give it to one of its own groups
- * without CAP_CHOWN. Returns 0 or -errno. */
-static int group_join(gid_t group)
-{
-	const int most = getgroups(0, NULL);
-	gid_t *groups;
-	int n, err = 0;
-
-	if (most < 0)
-		return -errno;
-	groups = malloc(((size_t)most + 1) * sizeof(*groups));
-	if (!groups)
-		return -ENOMEM;
-	n = getgroups(most, groups);
-	if (n < 0)
-		err = -errno;
-	for (int i = 0; i < n; i++) {
-		if (groups[i] == group)
-			goto out;
-	}
-	if (!err) {
-		groups[n] = group;
-		err = setgroups((size_t)n + 1, groups) ? -errno : 0;
-	}
-out:
-	free(groups);
-	return err;
-}
-
-static int folder_make(const struct outbox *o, const char *path, mode_t mode)
-{
-	struct stat st;
-
-	if (mkdir(path, mode) && errno != EEXIST)
-		return -errno;
-	if (lstat(path, &st) || !S_ISDIR(st.st_mode))
-		return -ENOTDIR;
-	if (o->options.group != (gid_t)-1 && lchown(path, (uid_t)-1, o->options.group))
-		return -errno;
-	return chmod(path, o->options.group == (gid_t)-1 ? 0700 : mode) ? -errno : 0;
-}
-
-static int folders_make(struct outbox *o)
-{
-	char path[OUTBOX_PATH_MAX + 16];
-	int err = folder_make(o, o->folder, 0750);
-
-	snprintf(path, sizeof(path), "%s/" OUTBOX_SENT, o->folder);
-	if (!err)
-		err = folder_make(o, path, 0750);
-	snprintf(path, sizeof(path), "%s/" OUTBOX_DONE, o->folder);
-	return err ? err : folder_make(o, path, 0770);
-}
+/* ---- files that an earlier process left ---- */
 
 static int account_open(struct outbox *o)
 {
@@ -427,8 +379,10 @@ static int add(struct outbox *o, enum segment_kind kind, const char *line, size_
 
 int outbox_add(struct outbox *o, enum segment_kind kind, const char *line, size_t len)
 {
-	int err = len > OUTBOX_LINE_MAX ? -EMSGSIZE : add(o, kind, line, len);
+	int err = o->dir < 0 ? o->error : len > OUTBOX_LINE_MAX ? -EMSGSIZE : 0;
 
+	if (!err)
+		err = add(o, kind, line, len);
 	if (err && err != o->error)
 		say(o, "outbox: %s: %s; lines are lost, and counted", o->folder, err);
 	o->error = err;
@@ -446,6 +400,8 @@ int outbox_evidence(struct outbox *o, const char *path, const char *incident_id)
 	char name[SEGMENT_NAME_MAX];
 	struct stat st;
 
+	if (o->dir < 0)
+		return o->error;
 	/* Later lines are in a segment with a higher number, which is shipped later. */
 	segment_finish(o, SEGMENT_INCIDENTS);
 	o->account.seq++;
@@ -463,6 +419,73 @@ int outbox_evidence(struct outbox *o, const char *path, const char *incident_id)
 	o->bytes += (uint64_t)st.st_size;
 	o->waiting++;
 	return 0;
+}
+
+/* ---- opening ---- */
+
+/* Adds what was counted while the outbox was not open. */
+static void account_merge(struct account *a, const struct account *before)
+{
+	for (int k = 0; k < SEGMENT_KINDS; k++) {
+		a->written[k] += before->written[k];
+		a->lost[k] += before->lost[k];
+		a->unreported[1][k] += before->unreported[1][k];
+	}
+}
+
+/* Opens the folder and completes what an earlier process left. Returns 0, or -errno: it is as
+ * before. */
+static int folder_open(struct outbox *o)
+{
+	const struct account before = o->account;
+	int err = outbox_folders_make(o->folder, o->options.group);
+
+	if (!err) {
+		o->dir = open(o->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		err = o->dir < 0 ? -errno : account_open(o);
+	}
+	if (!err)
+		err = outbox_finisher_new(o->dir, &o->finisher);
+	if (err)
+		goto failed;
+	account_merge(&o->account, &before);
+	earlier_take(o); /* saves the account */
+	folder_look(o);
+	return 0;
+failed:
+	if (o->account_fd >= 0)
+		close(o->account_fd);
+	if (o->dir >= 0)
+		close(o->dir);
+	o->dir = o->account_fd = -1;
+	o->account = before;
+	return err;
+}
+
+/* Tries to open it again if it is time for that. Returns whether it is open. */
+static bool open_again(struct outbox *o, uint64_t now_ms)
+{
+	int err;
+
+	if (!o->open_ms)
+		o->open_ms = now_ms + o->open_delay_ms;
+	if (now_ms < o->open_ms)
+		return false;
+	err = folder_open(o);
+	if (!err) {
+		o->error = 0;
+		say(o, "outbox: %s: open; lines that could not be written are reported", o->folder,
+		    0);
+		return true;
+	}
+	if (err != o->error)
+		say(o, "outbox: %s: %s; tried again", o->folder, err);
+	o->error = err;
+	o->open_delay_ms *= 2;
+	if (o->open_delay_ms > OPEN_MOST_MS)
+		o->open_delay_ms = OPEN_MOST_MS;
+	o->open_ms = now_ms + o->open_delay_ms;
+	return false;
 }
 
 /* ---- time ---- */
@@ -555,6 +578,8 @@ void outbox_tick(struct outbox *o, uint64_t now_ms)
 	static const unsigned int open_ms[] = {
 		[SEGMENT_INCIDENTS] = INCIDENTS_OPEN_MS, [SEGMENT_FIGURES] = FIGURES_OPEN_MS};
 
+	if (o->dir < 0 && !open_again(o, now_ms))
+		return;
 	if (now_ms - o->done_ms >= DONE_LOOK_MS) {
 		o->done_ms = now_ms;
 		done_look(o);
@@ -602,41 +627,25 @@ static void outbox_free(struct outbox *o)
 	free(o);
 }
 
-int outbox_open(const struct outbox_options *options, struct outbox **out, char *why,
-		size_t why_bytes)
+struct outbox *outbox_open(const struct outbox_options *options)
 {
 	struct outbox *o = calloc(1, sizeof(*o));
-	int err = 0;
 
-	snprintf(why, why_bytes, "outbox: out of memory");
 	if (!o)
-		return -ENOMEM;
+		return NULL;
 	o->options = *options;
 	o->dir = o->account_fd = -1;
+	o->open_delay_ms = OPEN_FIRST_MS;
 	for (int k = 0; k < SEGMENT_KINDS; k++)
 		o->open[k].fd = -1;
 	snprintf(o->folder, sizeof(o->folder), "%s", options->folder);
 	snprintf(o->host_id, sizeof(o->host_id), "%s", options->host_id);
 	snprintf(o->boot_id, sizeof(o->boot_id), "%s", options->boot_id);
-	if (options->group != (gid_t)-1 && options->group != getegid())
-		err = group_join(options->group);
-	if (!err)
-		err = folders_make(o);
-	if (!err) {
-		o->dir = open(o->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		err = o->dir < 0 ? -errno : account_open(o);
-	}
-	if (!err)
-		err = outbox_finisher_new(o->dir, &o->finisher);
-	if (err) {
-		snprintf(why, why_bytes, "outbox %s: %s", o->folder, strerror(-err));
-		outbox_free(o);
-		return err;
-	}
-	earlier_take(o);
-	folder_look(o);
-	*out = o;
-	return 0;
+	o->error = folder_open(o);
+	if (o->error)
+		say(o, "outbox: %s: %s; lines are lost, and counted, until it can be opened",
+		    o->folder, o->error);
+	return o;
 }
 
 void outbox_close(struct outbox *o)

@@ -37,7 +37,7 @@ struct outbox_loss {
 };
 
 struct outbox_options {
-	const char *folder;            /* the outbox; created if its parent exists; copied */
+	const char *folder;            /* the outbox; created, also its parent; copied */
 	const char *host_id, *boot_id; /* 32 hexadecimal digits each; copied */
 	uint64_t budget_bytes;
 	uint64_t keep_s; /* that a sent segment is kept */
@@ -49,10 +49,10 @@ struct outbox_options {
 	void *context;
 };
 
-/* Opens the outbox and completes what an earlier process left. Returns 0, or -errno with one line
- * in `why`. */
-int outbox_open(const struct outbox_options *options, struct outbox **out, char *why,
-		size_t why_bytes);
+/* Opens the outbox and completes what an earlier process left. If that fails, it says so in one
+ * line, and outbox_tick() tries again after 1 s, later after 60 s at most. Until then lines are
+ * counted as lost, in memory only. Returns NULL if there is no memory. */
+struct outbox *outbox_open(const struct outbox_options *options);
 /* Completes all segments and waits for the disk. NULL is allowed. */
 void outbox_close(struct outbox *o);
 /* Changes what a reload of the configuration may change. */

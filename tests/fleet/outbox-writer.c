@@ -58,8 +58,8 @@ int main(int argc, char **argv)
 					 .loss_line = on_loss_line,
 					 .say = on_say};
 	unsigned long long first, count;
-	struct outbox *o = NULL;
-	char why[256];
+	struct outbox_stats stats;
+	struct outbox *o;
 
 	if (argc < 5)
 		return 2;
@@ -68,10 +68,12 @@ int main(int argc, char **argv)
 	count = strtoull(argv[3], NULL, 10);
 	if (argc > 5)
 		options.group = (gid_t)strtoul(argv[5], NULL, 10);
-	if (outbox_open(&options, &o, why, sizeof(why))) {
-		fprintf(stderr, "%s\n", why);
+	o = outbox_open(&options);
+	if (!o)
 		return 1;
-	}
+	outbox_stats_get(o, &stats);
+	if (stats.error)
+		return 1;
 	for (unsigned long long n = first; !count || n < first + count; n++) {
 		number_write(o, n, strtoul(argv[4], NULL, 10));
 		if (!count)

@@ -45,9 +45,12 @@ static size_t on_loss_line(void *context, const struct outbox_loss *loss, char *
 				(unsigned long long)loss->n[SEGMENT_EVIDENCE]);
 }
 
+static int said; /* lines */
+
 static void on_say(void *context, const char *line)
 {
 	(void)context, (void)line;
+	said++;
 }
 
 static gid_t group = (gid_t)-1; /* of the shipper */
@@ -63,14 +66,8 @@ static struct outbox *open_with(uint64_t budget, bool shipped)
 					       .group = group,
 					       .loss_line = on_loss_line,
 					       .say = on_say};
-	struct outbox *o = NULL;
-	char why[256];
 
-	if (outbox_open(&options, &o, why, sizeof(why))) {
-		fprintf(stderr, "%s\n", why);
-		return NULL;
-	}
-	return o;
+	return outbox_open(&options);
 }
 
 static int setup(void **state)
@@ -339,7 +336,7 @@ static int kills(void)
 
 /* The pipe says which lines are in a file: those that a writer has said must arrive or be counted.
  */
-static void writer(int said, uint64_t first, bool shipped)
+static void writer(int to, uint64_t first, bool shipped)
 {
 	struct outbox *o = open_with(256 << 20, shipped);
 	uint64_t n = first, now = 1000;
@@ -348,7 +345,7 @@ static void writer(int said, uint64_t first, bool shipped)
 		_exit(1);
 	for (;; n++) {
 		number_add(o, n % 3 ? SEGMENT_FIGURES : SEGMENT_INCIDENTS, n, n % 997);
-		if (write(said, &n, sizeof(n)) != sizeof(n))
+		if (write(to, &n, sizeof(n)) != sizeof(n))
 			_exit(1);
 		now += n % 7 * 400;
 		outbox_tick(o, now);
@@ -451,6 +448,45 @@ static void test_full_disk(void **state)
 	free(t);
 }
 
+/* An outbox that cannot be opened is tried again, and counts meanwhile. */
+static void test_opens_later(void **state)
+{
+	struct target *t = calloc(1, sizeof(*t));
+	struct outbox_stats stats;
+	uint64_t now = 1000;
+	struct outbox *o;
+
+	(void)state;
+	/* A file where the folder is to be: also root cannot open it. */
+	assert_int_equal(rmdir(folder), 0);
+	close(open(folder, O_WRONLY | O_CREAT, 0600));
+	said = 0;
+	o = open_with(64 << 20, true);
+	assert_non_null(o);
+	for (uint64_t i = 0; i < 100; i++) {
+		number_add(o, i % 4 ? SEGMENT_INCIDENTS : SEGMENT_FIGURES, i, 10);
+		outbox_tick(o, now += 100);
+	}
+	assert_int_equal(outbox_evidence(o, "/dev/null", BOOT), -ENOTDIR);
+	assert_int_equal(said, 1);
+	outbox_stats_get(o, &stats);
+	assert_int_equal(stats.error, -ENOTDIR);
+	assert_int_equal(stats.lost[SEGMENT_INCIDENTS], 75);
+	assert_int_equal(unlink(folder), 0);
+	outbox_tick(o, now += 60000);
+	number_add(o, SEGMENT_INCIDENTS, 100, 10);
+	tick_all(o, &now, 2000);
+	outbox_stats_get(o, &stats);
+	assert_int_equal(stats.error, 0);
+	assert_int_equal(stats.written[SEGMENT_INCIDENTS], 76);
+	outbox_close(o);
+	assert_int_equal(said, 2); /* that it is open again */
+	ship(t, 10);
+	assert_int_equal(t->distinct, 1);
+	assert_int_equal(t->lost, 100);
+	free(t);
+}
+
 /* Names that a shipper's user may make up. */
 static void test_hostile_done(void **state)
 {
@@ -523,6 +559,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_evidence, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kill, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_opens_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_done, setup, teardown),
 	};
 
