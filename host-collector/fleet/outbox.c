@@ -22,6 +22,8 @@ enum {
 	FIGURES_OPEN_MS = 60000,
 	DONE_LOOK_MS = 1000,
 	FOLDER_LOOK_MS = 60000,
+	BUDGET_SPARE = 16,    /* a cut to the budget leaves 1/16 of it free */
+	ROOM_BYTES = 1 << 20, /* of sent files, removed at once when the disk is full */
 	ACCOUNT_BYTES = 4096,
 	OPEN_FIRST_MS = 1000, /* until an outbox that did not open is tried again; doubles */
 	OPEN_MOST_MS = 60000,
@@ -51,6 +53,7 @@ struct outbox {
 	struct open_segment open[SEGMENT_KINDS];
 	struct outbox_finisher *finisher;
 	uint64_t bytes, waiting, done_ms, folder_ms;
+	bool sent_gone;                  /* no sent file is left that could be removed */
 	uint64_t open_ms, open_delay_ms; /* when it is opened again: not yet known (0) */
 	int error;
 };
@@ -240,12 +243,14 @@ static bool is_being_shipped(const struct outbox *o, const struct segment *s)
 	return busy || fd < 0;
 }
 
-/* Removes files of one kind (SEGMENT_KINDS: sent ones), the oldest first. */
-static void budget_cut(struct outbox *o, const struct segment *all, long n, int kind)
+/* Removes files of one kind (SEGMENT_KINDS: sent ones), the oldest first, until `most_bytes` are
+ * left. */
+static void budget_cut(struct outbox *o, const struct segment *all, long n, int kind,
+		       uint64_t most_bytes)
 {
 	char path[SEGMENT_NAME_MAX + 8];
 
-	for (long i = 0; i < n && o->bytes > o->options.budget_bytes; i++) {
+	for (long i = 0; i < n && o->bytes > most_bytes; i++) {
 		if (kind == SEGMENT_KINDS) {
 			snprintf(path, sizeof(path), OUTBOX_SENT "/%s", all[i].name);
 			unlinkat(o->dir, path, 0);
@@ -257,6 +262,14 @@ static void budget_cut(struct outbox *o, const struct segment *all, long n, int 
 		}
 		o->bytes -= all[i].bytes < o->bytes ? all[i].bytes : o->bytes;
 	}
+}
+
+static long sent_list(const struct outbox *o, struct segment **out)
+{
+	char path[OUTBOX_PATH_MAX + 8];
+
+	snprintf(path, sizeof(path), "%s/" OUTBOX_SENT, o->folder);
+	return segments_list(path, "", out);
 }
 
 static void sent_expire(struct outbox *o, const struct segment *all, long n)
@@ -279,14 +292,13 @@ static void folder_look(struct outbox *o)
 {
 	static const int order[] = {SEGMENT_KINDS, SEGMENT_FIGURES, SEGMENT_EVIDENCE,
 				    SEGMENT_INCIDENTS};
-	char path[OUTBOX_PATH_MAX + 8];
 	struct segment *all, *sent;
+	uint64_t most_bytes = o->options.budget_bytes;
 	long n, n_sent;
 
 	done_look(o); /* what is delivered is not to be counted as lost */
-	snprintf(path, sizeof(path), "%s/" OUTBOX_SENT, o->folder);
 	n = segments_list(o->folder, "", &all);
-	n_sent = segments_list(path, "", &sent);
+	n_sent = sent_list(o, &sent);
 	o->bytes = 0;
 	o->waiting = n > 0 ? (uint64_t)n : 0;
 	for (long i = 0; i < n; i++)
@@ -294,13 +306,32 @@ static void folder_look(struct outbox *o)
 	sent_expire(o, sent, n_sent);
 	for (int k = 0; k < SEGMENT_KINDS; k++)
 		o->bytes += o->open[k].bytes;
-	for (size_t k = 0; k < 4 && o->bytes > o->options.budget_bytes; k++) {
+	/* More than it must, or the next lines would look at all files again. */
+	if (o->bytes > most_bytes)
+		most_bytes -= most_bytes / BUDGET_SPARE;
+	for (size_t k = 0; k < 4 && o->bytes > most_bytes; k++) {
 		const bool old = order[k] == SEGMENT_KINDS;
 
-		budget_cut(o, old ? sent : all, old ? n_sent : n, order[k]);
+		budget_cut(o, old ? sent : all, old ? n_sent : n, order[k], most_bytes);
 	}
 	free(all);
 	free(sent);
+}
+
+/* Makes room on a full disk: removes the oldest sent files. Returns whether there was one. */
+static bool room_make(struct outbox *o)
+{
+	const uint64_t before = o->bytes;
+	struct segment *sent;
+	long n;
+
+	if (o->sent_gone)
+		return false;
+	n = sent_list(o, &sent);
+	o->sent_gone = n <= 0;
+	budget_cut(o, sent, n, SEGMENT_KINDS, before > ROOM_BYTES ? before - ROOM_BYTES : 0);
+	free(sent);
+	return n > 0;
 }
 
 /* ---- writing ---- */
@@ -356,7 +387,7 @@ static int line_write(struct open_segment *s, const char *line, size_t len)
 	return err;
 }
 
-static int add(struct outbox *o, enum segment_kind kind, const char *line, size_t len)
+static int line_add(struct outbox *o, enum segment_kind kind, const char *line, size_t len)
 {
 	struct open_segment *s = &o->open[kind];
 	int err = 0;
@@ -375,6 +406,13 @@ static int add(struct outbox *o, enum segment_kind kind, const char *line, size_
 	s->lines++;
 	o->bytes += len + 1;
 	return 0;
+}
+
+static int add(struct outbox *o, enum segment_kind kind, const char *line, size_t len)
+{
+	const int err = line_add(o, kind, line, len);
+
+	return err == -ENOSPC && room_make(o) ? line_add(o, kind, line, len) : err;
 }
 
 int outbox_add(struct outbox *o, enum segment_kind kind, const char *line, size_t len)
@@ -569,6 +607,7 @@ static void done_look(struct outbox *o)
 	if (!n)
 		return;
 	o->account.delivered += n;
+	o->sent_gone = false;
 	o->waiting -= n < o->waiting ? n : o->waiting;
 	account_save(o);
 }

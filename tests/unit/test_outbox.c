@@ -433,10 +433,7 @@ static void test_full_disk(void **state)
 	outbox_close(o); /* a restart in between does not forget the counts */
 	o = open_with(64 << 20, true);
 	ship(t, 1000);
-	tick_all(o, &now, 2000);      /* they are in sent/: the disk is still full */
-	outbox_configure(o, 1, true); /* now they go */
-	tick_all(o, &now, 61000);
-	outbox_configure(o, 64 << 20, true);
+	tick_all(o, &now, 2000); /* they are in sent/, and give way to the next lines */
 	number_add(o, SEGMENT_INCIDENTS, n++, 10);
 	tick_all(o, &now, 2000);
 	tick_all(o, &now, 2000);
