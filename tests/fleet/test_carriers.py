@@ -3,13 +3,13 @@
 """Shipping to real servers (carriers.py) through kill -9 of the outbox's writer and of the shipper, a target that
 is down, and a full disk: the distinct lines at the target and the losses that were counted are what was written.
 
-All carriers at once. VCPUSCOPE_TEST_FULL=1: 200 kills of each, 60 s down, and S3 (whose server comes from npm)."""
+The writer is outbox-writer or, with --daemon, the daemon, whose VMs are stopped all the time (writers.py). All
+carriers at once. VCPUSCOPE_TEST_FULL=1: 200 kills of each, 60 s down, and S3 (whose server comes from npm)."""
 import argparse
 import concurrent.futures
 import json
 import os
 import pathlib
-import pwd
 import random
 import shutil
 import signal
@@ -19,32 +19,16 @@ import tempfile
 import time
 
 import carriers
+import writers
 
 FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
-KILLS, DOWN_S, DISK_BYTES, LONG_LINE = (200, 60, 2 << 20, 1000) if FULL else (10, 3, 1 << 20, 2000)
-USER = "nobody"  # of the shipper, if this runs as root
-
-
-class Account:
-    """What the writer printed."""
-
-    def __init__(self):
-        self.said, self.next, self.kills = 0, 0, 0
-
-    def take(self, printed, killed):
-        numbers = [int(n) for n in printed.split(b"\n")[:-1] if n]
-        self.said += len(numbers)
-        if numbers:
-            self.next = max(self.next, numbers[-1] + 1)
-        if killed:
-            self.next += 1  # that line may be in a file, although nobody said so
-            self.kills += 1
+KILLS, DOWN_S, DISK_BYTES = (200, 60, 2 << 20) if FULL else (10, 3, 1 << 20)
+USER = writers.USER
 
 
 class Round:
-    def __init__(self, build, folder, carrier):
-        self.build, self.carrier, self.folder = build, carrier, folder
-        self.account = Account()
+    def __init__(self, build, folder, carrier, writer):
+        self.carrier, self.writer, self.kills = carrier, writer, 0
         self.random = random.Random(carrier.command)
         self.outbox = folder / "outbox"
         self.outbox.mkdir()
@@ -52,39 +36,30 @@ class Round:
         self.mounted = not os.geteuid() and not subprocess.run(mount, check=False).returncode
         config = folder / "vcpuscope.conf"
         config.write_text(f"[daemon]\ndirectory = {folder}\nship = {carriers.SHIP / carrier.command}\n"
-                          f"ship_user = {USER}\nship_timeout = 15s\n")
+                          f"ship_user = {USER}\nship_timeout = 15s\n{writer.settings(folder)}")
+        writer.prepare(folder, config)
         self.ship_words = [build / "host-collector/vcpuscope", "ship", "--config", config]
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **carrier.env}
-
-    def writer(self, count=0, line_bytes=100):
-        group = [str(pwd.getpwnam(USER).pw_gid)] if not os.geteuid() else []
-        words = [self.outbox, str(self.account.next), str(count), str(line_bytes), *group]
-        return subprocess.Popen([self.build / "tests/fleet/outbox-writer", *words], stdout=subprocess.PIPE)
-
-    def write(self, count, line_bytes):
-        done = self.writer(count, line_bytes)
-        printed, _ = done.communicate(timeout=120)
-        assert done.returncode == 0, done.returncode
-        self.account.take(printed, False)
 
     def shipper(self):
         return subprocess.Popen(self.ship_words, env=self.environment, cwd="/", stderr=subprocess.DEVNULL)
 
     def kill_round(self, longest_s):
         """A writer and a shipper, which are killed at any time."""
-        writer, shipper = self.writer(), self.shipper()
-        time.sleep(self.random.uniform(0.01, longest_s))
+        writer, shipper = self.writer.start(), self.shipper()
+        time.sleep(self.random.uniform(0.01, longest_s + self.writer.START_S))
         for p in self.random.sample([writer, shipper], 2):
             p.send_signal(signal.SIGKILL)
             time.sleep(self.random.uniform(0, 0.02))
         shipper.wait()
-        self.account.take(writer.communicate()[0], True)
+        self.writer.killed(writer)
+        self.kills += 1
 
     def drain(self, seconds=300):
         """Losses are reported, all segments delivered."""
         end = time.monotonic() + seconds
         for _ in range(2):  # the second delivers the report of losses that became known in the first
-            self.write(1, 10)
+            self.writer.complete()
             while True:
                 done = subprocess.run([*self.ship_words, "--once"], env=self.environment, cwd="/",
                                       capture_output=True, timeout=seconds)
@@ -97,11 +72,11 @@ class Round:
         """More than the disk holds while the target is down, and then more."""
         if self.mounted:
             self.carrier.down()
-            self.write(2 * DISK_BYTES // LONG_LINE, LONG_LINE)
+            self.writer.fill(2 * DISK_BYTES)
             self.kill_round(0.3)
             self.carrier.up()
             self.drain()
-            self.write(50, 100)
+            self.writer.some()
 
     def run(self):
         for kill in range(KILLS):
@@ -118,20 +93,23 @@ class Round:
         return self.check()
 
     def check(self):
-        numbers, losses, twice = set(), {}, 0
+        keys, losses, twice = set(), {}, 0
         for text in self.carrier.lines():
             line = json.loads(text)  # a damaged line is an error
-            if "n" in line:
-                twice += line["n"] in numbers
-                numbers.add(line["n"])
+            loss = self.writer.loss(line)
+            if loss:
+                assert losses.setdefault(loss[0], loss[1]) == loss[1], line
             else:
-                assert losses.setdefault(line["loss"], line["lines"]) == line["lines"], line
-        said, lost = self.account.said, sum(losses.values())
-        text = (f"{self.carrier.command}: {self.account.kills} kills, {said} lines said, {len(numbers)} distinct "
+                key = self.writer.key(line)
+                twice += key in keys
+                keys.add(key)
+        said, lost = self.writer.said(), sum(losses.values())
+        text = (f"{self.carrier.command}: {self.kills} kills, {said} lines said, {len(keys)} distinct "
                 f"at the target, {twice} twice, {lost} lost and counted in {len(losses)} reports")
         print(text, flush=True)
         # A line that was in a file but not said yet is one more for each kill at most.
-        assert said <= len(numbers) + lost <= said + self.account.kills, text
+        assert said <= len(keys) + lost <= said + self.kills, text
+        assert said > self.kills, "hardly a line was written"
         assert lost > 0 or not self.mounted, "the disk was not full"
 
     def close(self):
@@ -139,17 +117,20 @@ class Round:
             subprocess.run(["umount", "-l", self.outbox], check=True)
 
 
-def carrier_run(build, make):
+def carrier_run(build, make, make_writer):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="test_carriers."))
     folder.chmod(0o755)
-    carrier = round_ = None
+    carrier = writer = round_ = None
     try:
         target = folder / "target"
         target.mkdir()
         carrier = make(target)
-        round_ = Round(build, folder, carrier)
+        writer = make_writer(build)
+        round_ = Round(build, folder, carrier, writer)
         round_.run()
     finally:
+        if writer:
+            writer.close()
         if round_:
             round_.close()
         if carrier:
@@ -187,9 +168,13 @@ def refusals():
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--build", required=True, type=pathlib.Path)
+    p.add_argument("--daemon", action="store_true", help="the writer is the daemon, which needs root")
     p.add_argument("only", nargs="*", help="http, kcat, nats, rclone")
     a = p.parse_args()
     build = a.build.resolve()
+    if a.daemon and os.geteuid():
+        print("skipped: the daemon captures the host's events, which needs root")
+        return 77
     if not os.geteuid() and not os.environ.get("CARRIERS_MOUNTS"):  # mounts of its own, which go with it
         os.environ["CARRIERS_MOUNTS"] = "1"
         os.execvp("unshare", ["unshare", "-m", sys.executable, *sys.argv])
@@ -197,11 +182,12 @@ def main():
     if FULL or "rclone" in a.only:
         all_.append(lambda folder: carriers.S3(folder, build))
     names = ["http", "kcat", "nats", "rclone"]
+    make_writer = writers.Daemon if a.daemon else writers.Numbers
     missing = 0
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        rounds = [pool.submit(carrier_run, build, make) for name, make in zip(names, all_)
+        rounds = [pool.submit(carrier_run, build, make, make_writer) for name, make in zip(names, all_)
                   if not a.only or name in a.only]
-        if not a.only or "nats" in a.only:
+        if not a.daemon and (not a.only or "nats" in a.only):
             rounds.append(pool.submit(refusals))
         for r in rounds:
             try:
