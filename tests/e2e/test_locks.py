@@ -174,7 +174,7 @@ class Stage:
         window = begin_ns, self._now_ns()
         lines = [line for line in said.splitlines() if line.strip()]
         if len(lines) != 2 + bool(keeper) or not all(line.startswith("{") for line in lines):
-            raise scene.SceneError(f"{case.name}: {said}")
+            raise self.host.guest_failure(f"{case.name}: {said}")
         time.sleep(PAUSE_S)
         return window, [json.loads(line) for line in lines]
 

@@ -180,8 +180,8 @@ class Machine:
                                  "kernel had just patched, and that kernel died")
         return MachineError(text)
 
-    def _guest_failure(self, text):
-        """As _failure(), where a command failed, perhaps because the guest of this machine had died."""
+    def guest_failure(self, text):
+        """The error to raise where a command failed, perhaps because the guest of this machine had died."""
         _, said = self.run_bytes(f"tail -c 6000 '{self.guest_console}'")
         said = said.decode(errors="replace").strip()
         if "int3: 0000" in said:
@@ -319,7 +319,7 @@ class Machine:
         if check and status:
             self._stuck_check()
             text = f"'{command}' ended with {status}: {text.strip()[-3000:]}"
-            raise self._guest_failure(text) if self.guest_console else MachineError(text)
+            raise self.guest_failure(text) if self.guest_console else MachineError(text)
         return text
 
     def put(self, path, content, mode=0o644):
