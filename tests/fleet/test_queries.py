@@ -122,6 +122,22 @@ def compare_hosts(build, rows, build_of_hosts):
     return done.returncode == 2
 
 
+def upgraded(e):
+    """A database of the first version gets the sums of 6 hours when the second schema is applied."""
+    def rows(table, begin):
+        return e.query(f"SELECT {begin} - {begin} % 21600000000000 AS b, host_key, vmm_key, name, bucket, sum(n) AS total "
+                       f"FROM {table} GROUP BY b, host_key, vmm_key, name, bucket ORDER BY b, host_key, vmm_key, name, bucket")
+
+    wanted = rows("histograms", "hour_ns")
+    assert wanted and rows("histogram_blocks", "block_ns") == wanted, f"{e.name}: blocks of 6 hours differ from their hours"
+    if e.name == "duckdb":
+        e.query("DELETE FROM histogram_blocks")
+    else:
+        e.query("TRUNCATE TABLE vcpuscope.histogram_six_hours")
+    e.schemas_apply()
+    assert rows("histogram_blocks", "block_ns") == wanted, f"{e.name}: schema-2.sql fills other blocks"
+
+
 def stolen(e, truth):
     """Returns an incident that the planted thief caused, after asking what the dashboards ask about it."""
     sql = f"SELECT min(incident_id) AS id FROM culprits WHERE culprit_vm_uuid = '{truth['thief']}'"
@@ -160,6 +176,7 @@ def fleet(open_engine, build, seed, plants):
             e.load(outbox)
             counted_once(e, truth)
             if plants and seed == 1:
+                upgraded(e)
                 dashboards.check_queries(e, {"incident_id": stolen(e, truth)})
             return judge(e, build, truth)
         finally:

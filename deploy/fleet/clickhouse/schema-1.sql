@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- ClickHouse (24.10 or newer): schema of the fleet, version 1. docs/fleet.md describes the columns.
 --   clickhouse-client --multiquery < schema-1.sql
--- It can be executed again. A later version is a file schema-2.sql with the changes.
+-- It can be executed again. Then execute schema-2.sql, which has the changes of version 2.
 CREATE DATABASE IF NOT EXISTS vcpuscope;
 
 -- The engine removes a row that another one of the same key replaces, at a time of its choice. Views and queries

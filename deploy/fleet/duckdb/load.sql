@@ -101,6 +101,18 @@ SELECT hour_ns, host_key, vmm_key, name, bucket, sum(n) FROM (
 	SELECT *, unnest(buckets) AS bucket, unnest(counts) AS n FROM touched_histograms)
 GROUP BY hour_ns, host_key, vmm_key, name, bucket;
 
+-- Likewise the blocks of 6 hours that these hours belong to, from the sums of hours.
+CREATE OR REPLACE TEMP TABLE touched_blocks AS
+SELECT DISTINCT hour_ns - hour_ns % 21600000000000 AS block_ns FROM touched_hours;
+SET VARIABLE blocks_begin = (SELECT min(block_ns) FROM touched_blocks);
+SET VARIABLE blocks_end = (SELECT max(block_ns) + 21600000000000 FROM touched_blocks);
+DELETE FROM histogram_blocks WHERE block_ns IN (SELECT block_ns FROM touched_blocks);
+INSERT INTO histogram_blocks
+SELECT hour_ns - hour_ns % 21600000000000 AS block_ns, host_key, vmm_key, name, bucket, sum(n) FROM histograms
+WHERE hour_ns >= getvariable('blocks_begin') AND hour_ns < getvariable('blocks_end')
+	AND hour_ns - hour_ns % 21600000000000 IN (SELECT block_ns FROM touched_blocks)
+GROUP BY block_ns, host_key, vmm_key, name, bucket;
+
 INSERT INTO histogram_sums
 SELECT hour_ns, host_key, vmm_key, name, sum(sum_ns), sum(list_sum(counts))
 FROM touched_histograms GROUP BY hour_ns, host_key, vmm_key, name;

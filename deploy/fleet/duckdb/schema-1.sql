@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- DuckDB (1.3 or newer): schema for one machine or some hundred hosts, version 1. docs/fleet.md describes the columns.
 --   duckdb fleet.db -f schema-1.sql
--- It can be executed again. A later version is a file schema-2.sql with the changes. load.sql fills the tables.
+-- It can be executed again. Then execute schema-2.sql, which has the changes of version 2. load.sql fills the tables.
 CREATE TABLE IF NOT EXISTS incidents (
 	"schema" VARCHAR,
 	"record" VARCHAR,

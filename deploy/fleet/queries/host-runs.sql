@@ -1,11 +1,13 @@
--- For compare-hosts: rows of the last 24 hours, one for each figure of a host with its kernel, microcode and ring
--- (side `host`), and of a host and a version of its VMM (side `vmm`).
+-- For compare-hosts: rows of the last 24 hours, from the begin of the block of 6 hours (UTC) in which they begin. One row
+-- for each figure of a host with its kernel, microcode and ring (side `host`), and of a host and a version of its VMM
+-- (side `vmm`).
 -- f is the figure as a number: engines group by it much faster than by its name.
 WITH counted AS (
 	SELECT host_key, vmm_key, CASE name WHEN 'run_delay_wakeup' THEN 0 WHEN 'run_delay_preempted' THEN 1 ELSE 2 END AS f,
 		bucket, sum(n) AS n
-	FROM histograms
-	WHERE name IN ('run_delay_wakeup', 'run_delay_preempted', 'exit_handling') AND hour_ns >= vcpuscope_hours_ago(24)
+	FROM histogram_blocks
+	WHERE name IN ('run_delay_wakeup', 'run_delay_preempted', 'exit_handling')
+		AND block_ns >= vcpuscope_hours_ago(24) - vcpuscope_hours_ago(24) % 21600000000000
 	GROUP BY host_key, vmm_key, f, bucket
 ), merged AS (
 	SELECT CASE WHEN side = 1 THEN vmm_key ELSE host_key END AS k, f, bucket, sum(n) AS n
@@ -35,7 +37,7 @@ WITH counted AS (
 		sum(vmm_ns) AS vmm_, sum(runnable_ns) AS runnable, sum(halted_ns) AS halted, sum(blocked_ns) AS blocked,
 		sum(throttled_ns) AS throttled, sum(stopped_ns) AS stopped
 	FROM hours CROSS JOIN (SELECT 'vmm' AS side UNION ALL SELECT 'host' AS side) AS sides
-	WHERE hour_ns >= vcpuscope_hours_ago(24) GROUP BY side, k, host_id
+	WHERE hour_ns >= vcpuscope_hours_ago(24) - vcpuscope_hours_ago(24) % 21600000000000 GROUP BY side, k, host_id
 )
 SELECT o.side AS side, o.host_id AS host_id, o.kernel AS kernel, o.code AS microcode, o.in_ring AS ring,
 	o.vmm_version AS vmm, o.ns AS observed_ns, o.lost_events AS lost_events,

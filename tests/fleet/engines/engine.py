@@ -79,6 +79,14 @@ class Engine:
             rows = self.query(with_variables(statement, variables or {}))
         return rows
 
+    def schemas_apply(self):
+        for schema in sorted((FLEET / self.name).glob("schema-*.sql")):
+            self.run(schema)
+        self.refresh()
+
+    def refresh(self):
+        """Computes what the engine computes from time to time."""
+
     def close(self):
         self.process.stdin.close()
         self.process.wait(60)
@@ -95,7 +103,7 @@ def number(value):
 class DuckDB(Engine):
     def __init__(self, build, database=":memory:"):
         super().__init__("duckdb", build, database)
-        self.run(FLEET / "duckdb/schema-1.sql")
+        self.schemas_apply()
 
     def load(self, folder):
         self.query(f"SET VARIABLE outbox = '{folder}'")
@@ -109,7 +117,7 @@ class DuckDB(Engine):
 class ClickHouse(Engine):
     def __init__(self, build, database):
         super().__init__("clickhouse", build, database)
-        self.run(FLEET / "clickhouse/schema-1.sql")
+        self.schemas_apply()
         self.query("USE vcpuscope")
 
     def load(self, folder):
@@ -126,7 +134,7 @@ class ClickHouse(Engine):
             self.query(f"INSERT INTO vcpuscope.incidents_1 FORMAT JSONEachRow {pathlib.Path(path).read_text()}")
 
     def refresh(self):
-        for view in ("host_hours_refresh", "histogram_hours_refresh"):
+        for view in ("host_hours_refresh", "histogram_hours_refresh", "histogram_six_hours_refresh"):
             self.query(f"SYSTEM REFRESH VIEW vcpuscope.{view}")
             self.query(f"SYSTEM WAIT VIEW vcpuscope.{view}")
 
