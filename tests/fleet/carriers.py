@@ -148,11 +148,22 @@ class Kafka(Carrier):
         config.write_text(f"bootstrap.servers={brokers}\n")
         config.chmod(0o644)
         self.env = {"SHIP_KCAT": str(config)}
-        # It reads all the time: the mock's log is short.
+        # It reads all the time: the mock keeps 5 MiB of a partition.
         self.taken = open(self.folder / "taken", "wb")
         self.read = ["kcat", "-F", str(config), "-C", "-q", "-o", "beginning", "-t", self.topic]
-        self.reader = subprocess.Popen([*self.read, "-u", "-X", "topic.metadata.refresh.interval.ms=500"],
+        self.reader = None
+        self.reader_start()
+
+    def reader_start(self):
+        self.taken.write(b"\n")  # the one before may have been killed within a line
+        self.taken.flush()
+        self.reader = subprocess.Popen([*self.read, "-u", "-X", "topic.metadata.refresh.interval.ms=500",
+                                        "-X", "topic.auto.offset.reset=earliest"],
                                        stdout=self.taken, stderr=subprocess.DEVNULL)
+
+    def reader_end(self):
+        self.reader.kill()
+        self.reader.wait()
 
     def tell(self, what):
         self.process.stdin.write(what + "\n")
@@ -161,17 +172,20 @@ class Kafka(Carrier):
 
     def down(self):
         self.tell("down")
+        self.reader_end()  # kcat ends when all brokers are down
 
     def up(self):
         self.tell("up")
+        self.reader_start()  # from the beginning, again
 
     def lines(self):
         done = subprocess.run([*self.read, "-e"], capture_output=True, timeout=120, check=True)
-        return (self.folder / "taken").read_bytes().splitlines() + done.stdout.splitlines()
+        # A reader that was killed may have cut its last line.
+        taken = (self.folder / "taken").read_bytes().splitlines()
+        return [line for line in taken if line[:1] == b"{" and line[-1:] == b"}"] + done.stdout.splitlines()
 
     def close(self):
-        self.reader.kill()
-        self.reader.wait()
+        self.reader_end()
         self.taken.close()
         self.process.stdin.close()
         self.process.stdout.close()
