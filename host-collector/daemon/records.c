@@ -641,8 +641,13 @@ struct records *records_new(uv_loop_t *loop, const struct records_options *optio
 	r->tokens = (double)options->config->outbox_rate;
 	r->tokens_ms = clock_monotonic_ms();
 	host_facts_read(options->root, &r->host);
-	if (options->config->outbox)
+	if (options->config->outbox) {
 		outbox_begin(r);
+		if (!r->outbox) {
+			free(r);
+			return NULL;
+		}
+	}
 	return r;
 }
 

@@ -412,7 +412,10 @@ static int add(struct outbox *o, enum segment_kind kind, const char *line, size_
 {
 	const int err = line_add(o, kind, line, len);
 
-	return err == -ENOSPC && room_make(o) ? line_add(o, kind, line, len) : err;
+	/* The disk is full, or the share of it that a quota allows. */
+	if ((err == -ENOSPC || err == -EDQUOT) && room_make(o))
+		return line_add(o, kind, line, len);
+	return err;
 }
 
 int outbox_add(struct outbox *o, enum segment_kind kind, const char *line, size_t len)

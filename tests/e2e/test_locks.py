@@ -140,6 +140,8 @@ class Stage:
         for _ in range(TRIES):
             try:
                 window, lines = self._play_once(case)
+            except bed.machine.EmulatorFault:
+                raise
             except bed.machine.MachineError as error:
                 self._guest_check(error)
                 raise
@@ -174,7 +176,11 @@ class Stage:
         window = begin_ns, self._now_ns()
         lines = [line for line in said.splitlines() if line.strip()]
         if len(lines) != 2 + bool(keeper) or not all(line.startswith("{") for line in lines):
-            raise self.host.guest_failure(f"{case.name}: {said}")
+            failure = self.host.guest_failure(f"{case.name}: {said}")
+            if isinstance(failure, bed.machine.EmulatorFault):
+                raise failure
+            # Not a MachineError: a guest that ended is no guest that stands still.
+            raise scene.SceneError(str(failure))
         time.sleep(PAUSE_S)
         return window, [json.loads(line) for line in lines]
 

@@ -76,7 +76,7 @@ class Round:
             self.kill_round(0.3)
             self.carrier.up()
             self.drain()
-            self.writer.some()
+            self.writer.write_few()
 
     def run(self):
         for kill in range(KILLS):

@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 32 << 10 };
+enum { LINE_BYTES = 128 << 10 /* above OUTBOX_LINE_MAX */ };
 
 /* Only the loop's thread writes lines. */
 static char failed[LINE_BYTES];

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What fills the outbox in test_carriers.py, and knows what it has written: outbox-writer, or a daemon whose fake
-VMs are stopped all the time. Each has start(), killed(), fill(), some(), complete(), said(), and knows its lines."""
+VMs are stopped all the time. Each has start(), killed(), fill(), write_few(), complete(), said(), and knows its lines."""
 import json
 import os
 import pathlib
@@ -56,7 +56,7 @@ class Numbers:
     def fill(self, least_bytes):
         self.write(least_bytes // LONG_LINE, LONG_LINE)
 
-    def some(self):
+    def write_few(self):
         self.write(50, 100)
 
     def complete(self):
@@ -83,17 +83,17 @@ class Daemon:
 
     def __init__(self, build):
         self.build, self.vms, self.ending = build, [], threading.Event()
-        self.moving = threading.Event()
+        self.stopping = threading.Event()
         self.config = self.log = self.messages = None
         daemon_rig.FAKE_VMM = build / "tests/e2e/daemon/fake-vmm"
         self.vms = [daemon_rig.FakeVm(f"vm{i}", self.VCPUS) for i in range(self.VMS)]
-        self.moving.set()
+        self.stopping.set()
         self.stopper = threading.Thread(target=self.stop_vms, daemon=True)
         self.stopper.start()
 
     def stop_vms(self):
         while not self.ending.is_set():
-            if not self.moving.wait(0.1):
+            if not self.stopping.wait(0.1):
                 continue
             for which, seconds in ((signal.SIGSTOP, self.STOP_S), (signal.SIGCONT, self.RUN_S)):
                 for vm in self.vms:
@@ -140,19 +140,19 @@ class Daemon:
         before = sum(not ok for ok, _ in self.lines())
         self.until("the disk is full", lambda: sum(not ok for ok, _ in self.lines()) > before + 50)
 
-    def some(self):
+    def write_few(self):
         before = len(self.lines())
         self.until("lines are written", lambda: len(self.lines()) > before + 50)
 
     def complete(self):
         """Losses are reported, segments complete; nothing new happens."""
-        self.moving.clear()
+        self.stopping.clear()
         time.sleep(2 * (self.STOP_S + self.RUN_S))
         process = self.start()
         time.sleep(self.START_S + 3)
         process.terminate()
         assert process.wait(60) == 0, self.messages.read_text()[-2000:]
-        self.moving.set()
+        self.stopping.set()
 
     def said(self):
         return len({self.key(line) for _, line in self.lines() if not self.loss(line)})
