@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import time
 
+import machine
 import state_times
 
 # Which verdict is right, which vCPU state must have lasted as long as the provoker measured, and
@@ -65,8 +66,26 @@ class NestedGuest:
         self._host = host
 
     def run(self, command, timeout_s=60):
+        try:
+            return self._call(command, timeout_s)
+        except machine.EmulatorFault:
+            raise
+        except machine.MachineError as error:
+            self.check_alive(error)
+            raise
+
+    def _call(self, command, timeout_s):
         return self._host.run(f"bed-control call /run/guest/control {shlex.quote(command)}",
                               timeout_s=timeout_s)
+
+    def check_alive(self, error):
+        """Raises EmulatorFault if the nested guest answers nothing any more: the emulator loses an interrupt
+        now and then."""
+        try:
+            self._call("true", 20)
+        except machine.MachineError:
+            said = self._host.guest_failure(f"the nested guest stands still: {str(error)[:300]}")
+            raise machine.EmulatorFault(str(said)) from None
 
     def get(self, path):
         return self.run(f"cat {shlex.quote(path)}").encode()
