@@ -294,6 +294,16 @@ static void itself_away_at_the_end(struct tale *t)
 	owner_preempted(t, 310000, 662000);
 }
 
+/* When the owner is back, it is called for another reason. */
+static void called_after_its_return(struct tale *t)
+{
+	victim_waits(t);
+	owner_preempted(t, 310000, 698000);
+	ADD(t, EVENT(HOST, 698400, 0, KVM_ACCEPT_IRQ, TID0, 0, 0xfb | 1ull << 32, 0));
+	ADD(t, EVENT(VM, 698500, 1, VECTOR_ENTRY, OWNER, 0, VS_VECTOR_CALL_FUNCTION_SINGLE, 0xfb));
+	ADD(t, EVENT(VM, 698510, 1, VECTOR_EXIT, OWNER, 0, VS_VECTOR_CALL_FUNCTION_SINGLE, 0xfb));
+}
+
 static void itself_traced(struct tale *t)
 {
 	tale_begin(t);
@@ -372,6 +382,8 @@ static const struct {
 	{"halts now and then for a preempted owner", halts_now_and_then,
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
 	{"is itself away when the owner is back", itself_away_at_the_end,
+	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
+	{"the owner is called after its return", called_after_its_return,
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
 	{"its own vCPU thread is traced", itself_traced, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
 	 -TRACER, "stopped for 395 ms by its tracer gdb (901)", NULL},

@@ -237,6 +237,20 @@ static void calls_answer(struct hints *h, struct vcpu_hints *v, uint32_t vcpu, s
 	}
 }
 
+/* Returns true if KVM was seen to accept calls to this vCPU, and all that it has not answered yet
+ * came after `t`. */
+static bool calls_came_after(const struct vcpu_hints *v, struct host_ns t)
+{
+	bool any = false;
+
+	for (size_t k = 0; k < CALLERS; k++) {
+		if (v->calls[k].open && v->calls[k].since.ns <= t.ns)
+			return false;
+		any |= v->calls[k].open;
+	}
+	return any;
+}
+
 void hints_lost(struct hints *h, struct host_ns t)
 {
 	const int64_t together_ns = 50000000;
@@ -294,7 +308,7 @@ void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i)
 		v->since_silence = 0;
 	}
 	v->guest_last = i->t;
-	if (answers && v->since_silence < RETURN_EVENTS)
+	if (answers && v->since_silence < RETURN_EVENTS && !calls_came_after(v, v->silence_end))
 		v->called = v->silence_end;
 	v->since_silence++;
 	if (answers)

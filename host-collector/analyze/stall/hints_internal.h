@@ -49,7 +49,7 @@ struct vcpu_hints {
 	uint32_t block_device;       /* that device's number */
 	struct hint kept;            /* in progress if longest_ns is not 0 */
 	/* The newest event; the end of the newest time without events; the latter again if the
-	 * guest CPU answered an IPI just after it. */
+	 * guest CPU answered an IPI just after it that may have come before it. */
 	struct host_ns guest_last, silence_end, called;
 	unsigned since_silence; /* events since silence_end */
 	uint64_t n;             /* number of all hints; the newest HINTS_KEPT are kept */
