@@ -21,6 +21,7 @@ struct model *model_new(void)
 	if (!m)
 		return NULL;
 	m->by_thread = calloc(THREADS_INDEXED, sizeof(struct vm_vcpu *));
+	m->stacks.classifies = true;
 	m->user_events = user_events_new();
 	if (!m->by_thread || !m->user_events || lru_init(&m->threads, THREADS_INDEXED) ||
 	    names_init(&m->names) || stacks_init(&m->stacks)) {
@@ -170,12 +171,8 @@ static enum wait_class class_of(void *context, const struct vcpu *v, uint32_t id
 {
 	const struct model *m = context;
 	const struct stack *stack = stacks_get(&m->stacks, id);
-	const char *symbols[VS_STACK_FRAMES_MAX];
 
-	for (size_t i = 0; stack && i < stack->n_frames; i++)
-		symbols[i] = stack->frames[i].symbol;
-	return wait_class_of(symbols, stack ? stack->n_frames : 0,
-			     ((const struct vm_vcpu *)v)->vm->kvm);
+	return stack ? stack->wait_class[((const struct vm_vcpu *)v)->vm->kvm] : WAIT_NONE;
 }
 
 /* Keeps the holders of a wait that is over. Without memory for them, the longest is known. */

@@ -56,6 +56,18 @@ static void item_free(struct stacks *s, uint32_t slot)
 	s->items[slot] = NULL;
 }
 
+/* Once for each stack: it costs microseconds, and a thread may wait with the same stack a hundred
+ * times a second. */
+static void stack_classify(struct stack *stack)
+{
+	const char *symbols[VS_STACK_FRAMES_MAX];
+
+	for (size_t i = 0; i < stack->n_frames; i++)
+		symbols[i] = stack->frames[i].symbol;
+	for (int kvm = 0; kvm < 2; kvm++)
+		stack->wait_class[kvm] = wait_class_of(symbols, stack->n_frames, kvm);
+}
+
 int stacks_put(struct stacks *s, uint64_t key, const struct message_stack *m)
 {
 	size_t text_bytes = 0;
@@ -75,6 +87,7 @@ int stacks_put(struct stacks *s, uint64_t key, const struct message_stack *m)
 	stack->id = m->id;
 	stack->pid = m->pid;
 	stack->n_frames = m->n_frames;
+	stack->wait_class[0] = stack->wait_class[1] = WAIT_NONE;
 	at = (char *)&stack->frames[m->n_frames];
 	for (size_t i = 0; i < m->n_frames; i++) {
 		const struct message_stack_frame *from = &m->frames[i];
@@ -86,6 +99,8 @@ int stacks_put(struct stacks *s, uint64_t key, const struct message_stack *m)
 			.kernel = from->kernel,
 		};
 	}
+	if (s->classifies)
+		stack_classify(stack);
 	slot = lru_put(&s->index, key, &fresh);
 	item_free(s, slot);
 	s->items[slot] = stack;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host-collector/model/wait_class.h"
 #include "host-collector/util/lru.h"
 #include "proto/message.h"
 
@@ -22,6 +23,9 @@ struct stack {
 	uint32_t id;
 	int32_t pid;
 	size_t bytes; /* size of this allocation */
+	/* What a thread with this stack waits for if its VM runs without KVM [0], with KVM [1].
+	 * WAIT_NONE where struct stacks does not classify. */
+	enum wait_class wait_class[2];
 	size_t n_frames;
 	struct stack_frame frames[]; /* leaf first; the strings follow */
 };
@@ -29,7 +33,8 @@ struct stack {
 struct stacks {
 	struct lru index;
 	struct stack **items;
-	size_t bytes; /* total size of the stacks, at most STACKS_BYTES_MAX */
+	size_t bytes;    /* total size of the stacks, at most STACKS_BYTES_MAX */
+	bool classifies; /* the owner sets it before the first put if it reads wait_class */
 };
 
 int stacks_init(struct stacks *s); /* 0 or -ENOMEM */
