@@ -164,7 +164,7 @@ class Stage:
         keeper = case.keeper.format(cpu=scene.VCPU_CPU, tid=self._tid)
         begin_ns = self._now_ns()
         said = self.host.run(f"bed-control call /run/guest/control '{start}'; "
-                             + (f"sleep 0.3; taskset {1 << scene.HOST_CPU:x} {keeper} >/run/keeper; "
+                             + (f"sleep 0.5; taskset {1 << scene.HOST_CPU:x} {keeper} >/run/keeper; "
                                 if keeper else "")
                              + f"bed-control call /run/guest/control '{end}'"
                              + ("; cat /run/keeper" if keeper else ""))
