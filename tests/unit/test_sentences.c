@@ -486,6 +486,85 @@ static void what_was_seen_has_its_sentence(void **state)
 	}
 }
 
+/* ---- the events that the user chose ---- */
+
+static const struct message_user_event chosen[] = {
+	{.system = "kprobe",
+	 .name = "vfs_read",
+	 .n_fields = 2,
+	 .fields = {{"count", USER_SIGNED, 4}, {"path", USER_TEXT, 8}}},
+	{.system = "a.system.whose.name.is.as.long.as.it.can.be...",
+	 .name = "an.event.whose.name.is.as.long.as.the.name.of.an.event.can.be..",
+	 .n_fields = 4,
+	 .fields = {{"a.field.with.a.long.name.......", USER_HEX, 8},
+		    {"a.field.with.a.long.name......2", USER_HEX, 8},
+		    {"a.field.with.a.long.name......3", USER_HEX, 8},
+		    {"a.field.with.a.long.name......4", USER_HEX, 8}}},
+};
+static const struct user_hit chosen_hits[] = {
+	{.source = VM, .event = &chosen[0], .t_ns = 1200 * MS, .n_values = 2, .values = {7, '/'}},
+	{.source = HOST,
+	 .event = &chosen[1],
+	 .t_ns = 1200 * MS,
+	 .n_values = 4,
+	 .values = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}},
+};
+
+static const struct {
+	const char *says;
+	struct stall_facts f;
+} hits[] = {
+	{"guest:kprobe:vfs_read count=7 path=/",
+	 {STALL, .n_hits = 1, .hits = {{1, &chosen_hits[0]}}}},
+	{"guest:kprobe:vfs_read count=7 path=/, the first of 3",
+	 {STALL, .n_hits = 1, .hits = {{3, &chosen_hits[0]}}}},
+	{"guest:kprobe:vfs_read count=7 path=/, the oldest that was kept of 512 or more",
+	 {STALL, .n_hits = 1, .hits_cut = true, .hits = {{512, &chosen_hits[0]}}}},
+	{"host:a.system.whose.name.is.as.long.as.it.can.be...:an.event.whose.name.is.as.long.as.the."
+	 "name.of.an.event.can.be.. a.field.with.a.long.name.......=0xffffffffffffffff "
+	 "a.field.with.a.long.name......2=0xffffffffffffffff ..., the first of 3",
+	 {STALL, .n_hits = 1, .hits = {{3, &chosen_hits[1]}}}},
+	{"1 hit of other events that were chosen", {STALL, .other_hits = 1}},
+	{"9 hits of other events that were chosen", {STALL, .other_hits = 9}},
+	{"9 or more hits of other events that were chosen",
+	 {STALL, .other_hits = 9, .hits_cut = true}},
+};
+
+static void hits_have_their_sentence(void **state)
+{
+	static struct incident out;
+	static struct stall_facts full = {
+		STALL,           .n_events = FACTS_EVENTS, .n_hits = FACTS_HITS,
+		.other_hits = 9, .n_spans = FACTS_SPANS,   .n_interrupts = FACTS_INTERRUPTS};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(hits); i++) {
+		memset(&out, 0, sizeof(out));
+		describe_evidence(&hits[i].f, m, &out);
+		assert_int_equal(out.n_evidence, 1);
+		says(out.evidence[0].text, hits[i].says);
+	}
+	/* However much other evidence there is, these have room. */
+	for (size_t i = 0; i < FACTS_SPANS; i++)
+		full.spans[i] = (struct vcpu_span){
+			.vm = VM, .state = VCPU_KVM, .begin = full.begin, .end = full.end};
+	for (size_t i = 0; i < FACTS_INTERRUPTS; i++)
+		full.interrupts[i] = (struct facts_interrupt){
+			.kind = GUEST_CPU_SOFTIRQ, .number = 3, .ns = 300 * MS, .count = 2};
+	for (size_t i = 0; i < FACTS_EVENTS; i++)
+		full.events[i] = (struct facts_events){
+			.count = 1, .t = full.begin, .first = {.type = VS_EVENT_SIGNAL}};
+	for (size_t i = 0; i < FACTS_HITS; i++)
+		full.hits[i] = (struct facts_hits){1, &chosen_hits[0]};
+	memset(&out, 0, sizeof(out));
+	describe_evidence(&full, m, &out);
+	assert_int_equal(out.n_evidence, REPORT_EVIDENCE_MAX);
+	assert_string_equal(out.evidence[REPORT_EVIDENCE_MAX - 1].text,
+			    "9 hits of other events that were chosen");
+	assert_string_equal(out.evidence[REPORT_EVIDENCE_MAX - 1 - FACTS_HITS].text,
+			    "guest:kprobe:vfs_read count=7 path=/");
+}
+
 static void a_line_of_the_hosts_log_is_evidence(void **state)
 {
 	static const struct stall_facts f = {STALL};
@@ -815,6 +894,7 @@ int main(void)
 		cmocka_unit_test(every_cause_has_its_sentence),
 		cmocka_unit_test(what_was_denied_has_its_sentence),
 		cmocka_unit_test(what_was_seen_has_its_sentence),
+		cmocka_unit_test(hits_have_their_sentence),
 		cmocka_unit_test(a_line_of_the_hosts_log_is_evidence),
 		cmocka_unit_test(every_detector_has_its_sentence),
 		cmocka_unit_test(the_judge_says_what_it_cannot_tell),

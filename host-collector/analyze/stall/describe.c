@@ -200,16 +200,25 @@ static const describe_state state_texts[VCPU_STATE_COUNT] = {
 	[VCPU_THROTTLED] = throttled,
 };
 
-static struct report_evidence *evidence_add(struct incident *out, struct host_ns t,
-					    int64_t duration_ns)
+/* The last elements are for the events that the user chose. */
+enum { EVIDENCE_HITS = FACTS_HITS + 1, EVIDENCE_MAX = REPORT_EVIDENCE_MAX - EVIDENCE_HITS };
+
+static struct report_evidence *evidence_add_up_to(struct incident *out, size_t max,
+						  struct host_ns t, int64_t duration_ns)
 {
 	struct report_evidence *e;
 
-	if (out->n_evidence == REPORT_EVIDENCE_MAX)
+	if (out->n_evidence >= max)
 		return NULL;
 	e = &out->evidence[out->n_evidence++];
 	*e = (struct report_evidence){.t = t, .duration_ns = duration_ns};
 	return e;
+}
+
+static struct report_evidence *evidence_add(struct incident *out, struct host_ns t,
+					    int64_t duration_ns)
+{
+	return evidence_add_up_to(out, EVIDENCE_MAX, t, duration_ns);
 }
 
 /* Describes what the samples of the guest's stacks show about the denied time. */
@@ -258,6 +267,61 @@ static void events(const struct stall_facts *f, struct incident *out)
 		describe(e->text, sizeof(e->text), "%s: %s%s", event_type_of(x->first.type)->name,
 			 event_text(&x->first, fields, sizeof(fields)), times);
 	}
+}
+
+/* Appends the fields that fit into out_bytes, then " ..." if some do not. */
+static void hit_fields(const struct user_hit *hit, char *out, size_t out_bytes)
+{
+	static const char more[] = " ...";
+	size_t len = 0;
+
+	*out = 0;
+	for (size_t i = 0; i < hit->event->n_fields; i++) {
+		char value[VS_USER_TEXT_MAX + 32], field[sizeof(value) + 40];
+		const size_t n =
+			(size_t)snprintf(field, sizeof(field), " %s=%s", hit->event->fields[i].name,
+					 user_hit_text(hit, i, value, sizeof(value)));
+
+		if (len + n + sizeof(more) > out_bytes) {
+			if (out_bytes >= len + sizeof(more))
+				memcpy(out + len, more, sizeof(more));
+			return;
+		}
+		memcpy(out + len, field, n + 1);
+		len += n;
+	}
+}
+
+/* Adds the events that the user chose. */
+static void hits(const struct stall_facts *f, struct incident *out)
+{
+	struct report_evidence *e;
+
+	for (unsigned i = 0; i < f->n_hits; i++) {
+		const struct user_hit *hit = f->hits[i].first;
+		char name[128], fields[REPORT_TEXT_MAX], times[64] = "";
+
+		e = evidence_add_up_to(out, REPORT_EVIDENCE_MAX, (struct host_ns){hit->t_ns}, 0);
+		if (!e)
+			return;
+		if (f->hits_cut)
+			describe(times, sizeof(times), ", the oldest that was kept of %u or more",
+				 f->hits[i].count);
+		else if (f->hits[i].count > 1)
+			describe(times, sizeof(times), ", the first of %u", f->hits[i].count);
+		snprintf(name, sizeof(name), "%s:%s:%s",
+			 hit->source == VS_SOURCE_HOST ? "host" : "guest", hit->event->system,
+			 hit->event->name);
+		hit_fields(hit, fields, sizeof(fields) - strlen(name) - strlen(times));
+		describe(e->text, sizeof(e->text), "%s%s%s", name, fields, times);
+	}
+	if (!f->other_hits)
+		return;
+	e = evidence_add_up_to(out, REPORT_EVIDENCE_MAX, f->begin, 0);
+	if (e)
+		describe(e->text, sizeof(e->text), "%u%s hit%s of other events that were chosen",
+			 f->other_hits, f->hits_cut ? " or more" : "",
+			 f->other_hits == 1 ? "" : "s");
 }
 
 void describe_evidence(const struct stall_facts *f, const struct model *m, struct incident *out)
@@ -327,4 +391,5 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 				 duration_text(x->ns).text, x->count, x->count == 1 ? "" : "s");
 	}
 	events(f, out);
+	hits(f, out);
 }

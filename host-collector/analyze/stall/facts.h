@@ -13,6 +13,7 @@
 #define STALL_FACTS_H
 
 #include "host-collector/model/model.h"
+#include "proto/user_event.h"
 
 enum {
 	FACTS_SPANS = 8,
@@ -20,6 +21,7 @@ enum {
 	FACTS_INTERRUPTS = 8,
 	FACTS_HALTS = 8,
 	FACTS_EVENTS = 4,
+	FACTS_HITS = 7,
 	FACTS_SAMPLES = 32
 };
 
@@ -131,6 +133,15 @@ struct facts_events {
 	struct vs_event first; /* the first one */
 };
 
+/* The hits of one event that the user chose, in the vCPU's thread or of its guest CPU
+ * (shown_events.h). */
+struct facts_hits {
+	uint32_t count;
+	/* The first one. Borrowed for the call of stall_found, or until the model takes its next
+	 * event. */
+	const struct user_hit *first;
+};
+
 /* Halts count as one if less than 1 ms lies between them. Time in which the vCPU was runnable, and
  * unknown time that may belong to a halt, does not count for that. */
 struct facts_halt {
@@ -216,13 +227,16 @@ struct stall_facts {
 	struct model_data data;
 
 	/* Details. Only the counted elements are valid. */
-	unsigned n_spans, n_holders, n_interrupts, n_halts, n_events;
+	unsigned n_spans, n_holders, n_interrupts, n_halts, n_events, n_hits;
+	uint32_t other_hits; /* number of hits of further events, which have no element */
+	bool hits_cut;       /* hits at its begin are no longer kept */
 	struct vcpu_span spans[FACTS_SPANS]; /* longest denied or unknown ones, clipped */
 	struct facts_holder
 		holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable or throttled */
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
 	struct facts_halt halts[FACTS_HALTS];       /* longest */
 	struct facts_events events[FACTS_EVENTS];   /* filled by hints_fill */
+	struct facts_hits hits[FACTS_HITS];         /* filled by hints_fill */
 	struct facts_sample samples[FACTS_SAMPLES]; /* evenly spread over the interval */
 	struct facts_sampled sampled;               /* filled by spins_fill */
 	struct facts_waits waits;                   /* filled by hints_fill */

@@ -251,15 +251,17 @@ static bool calls_came_after(const struct vcpu_hints *v, struct host_ns t)
 	return any;
 }
 
-void hints_lost(struct hints *h, struct host_ns t)
+void hints_lost(struct hints *h, const struct model *m, const struct host_instant *i)
 {
 	const int64_t together_ns = 50000000;
+	const struct host_ns t = i->t;
 	struct loss *newest = h->n_lost ? &h->lost[(h->n_lost - 1) % LOSSES] : NULL;
 
 	if (newest && t.ns - newest->last.ns < together_ns)
 		newest->last = t;
 	else
 		h->lost[h->n_lost++ % LOSSES] = (struct loss){t, t};
+	shown_hits_take(&h->shown, m, VS_SOURCE_HOST, &i->event, i->t, i->err_ns);
 }
 
 static void on_block_issue(struct hints *h, const struct model *m, const struct host_instant *i)
@@ -288,17 +290,27 @@ void hints_host(struct hints *h, const struct model *m, const struct host_instan
 {
 	if (i->event.type < VS_EVENT_TYPE_LIMIT && host_handlers[i->event.type])
 		host_handlers[i->event.type](h, m, i);
+	else if (shown_hits_have(i->event.type))
+		shown_hits_take(&h->shown, m, VS_SOURCE_HOST, &i->event, i->t, i->err_ns);
 	else
 		shown_events_take(&h->shown, i);
 }
 
-void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i)
+void hints_finish(struct hints *h)
+{
+	shown_hits_flush(&h->shown);
+}
+
+void hints_guest(struct hints *h, const struct model *m, uint32_t vcpu,
+		 const struct guest_instant *i)
 {
 	struct vcpu_hints *v = vcpu_get(h, vcpu);
 	bool answers = i->type == VS_EVENT_VECTOR_ENTRY &&
 		       (ev_vector_entry_number(&i->event) == VS_VECTOR_CALL_FUNCTION ||
 			ev_vector_entry_number(&i->event) == VS_VECTOR_CALL_FUNCTION_SINGLE);
 
+	if (shown_hits_have(i->event.type))
+		shown_hits_take(&h->shown, m, i->vm, &i->event, i->t, i->err_ns);
 	if (!v || i->type == VS_EVENT_LOST)
 		return;
 	if (i->type == VS_EVENT_SCHED_SWITCH)

@@ -19,10 +19,13 @@ struct hints *hints_new(void); /* returns NULL if out of memory */
 void hints_free(struct hints *h);
 /* Takes a host event about one of the VM's vCPU threads. */
 void hints_host(struct hints *h, const struct model *m, const struct host_instant *i);
-/* Records that host events are missing at `t`; they may concern any VM. */
-void hints_lost(struct hints *h, struct host_ns t);
-/* Takes an event of the guest CPU that this vCPU runs. */
-void hints_guest(struct hints *h, uint32_t vcpu, const struct guest_instant *i);
+/* Takes a LOST event of the host: events that are missing may concern any VM. */
+void hints_lost(struct hints *h, const struct model *m, const struct host_instant *i);
+/* Takes an event of the guest CPU that this vCPU runs, also LOST. */
+void hints_guest(struct hints *h, const struct model *m, uint32_t vcpu,
+		 const struct guest_instant *i);
+/* Ends what waits for further events: no more will come. */
+void hints_finish(struct hints *h);
 /* Takes a span of one of the VM's vCPUs. */
 void hints_vcpu(struct hints *h, const struct vcpu_span *span);
 /* Returns true if the model has delivered enough spans of the VM's vCPUs to judge an interval that
@@ -32,7 +35,7 @@ bool hints_settled(const struct hints *h, const struct model *m, uint32_t vm, st
  * far as spans were delivered. */
 int64_t hints_kept_ns(const struct hints *h, const struct model *m, uint32_t vm, uint32_t vcpu,
 		      struct host_ns begin, struct host_ns end);
-/* Fills f->waits and f->events. The facts must be closed (facts_close). */
+/* Fills f->waits, f->events and f->hits. The facts must be closed (facts_close). */
 void hints_fill(const struct hints *h, const struct model *m, struct stall_facts *f);
 
 #endif

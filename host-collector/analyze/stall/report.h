@@ -55,7 +55,7 @@ const char *confidence_name(enum confidence c);
 enum {
 	REPORT_TEXT_MAX = 256,
 	REPORT_CULPRITS_MAX = 8,
-	REPORT_EVIDENCE_MAX = 16,
+	REPORT_EVIDENCE_MAX = 24,
 	REPORT_CAUSES_MAX = 6,
 	REPORT_GROUPS_MAX = 4
 };

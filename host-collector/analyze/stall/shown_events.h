@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Keeps the newest host events of types that no analysis reads (EVENT_EVIDENCE in
- * proto/events.def). A report shows those of a vCPU's thread that lie in an incident, with the
- * names and values of their fields.
+ * Keeps the newest events that no analysis reads, for the evidence of incidents. A report shows
+ * those that lie in an incident, with the names and values of their fields:
+ *   - host events of the types with EVENT_EVIDENCE (proto/events.def), of the vCPU's thread;
+ *   - hits of the events that the user chose (proto/user_event.h), of the vCPU's thread and of the
+ *     guest CPU that it runs.
  */
 #ifndef STALL_SHOWN_EVENTS_H
 #define STALL_SHOWN_EVENTS_H
 
 #include "host-collector/analyze/stall/facts.h"
 
-enum { SHOWN_EVENTS_KEPT = 4096 }; /* of one VM */
+enum {
+	SHOWN_EVENTS_KEPT = 4096, /* of one VM */
+	SHOWN_HITS_KEPT = 512     /* of one vCPU: one with many hits takes no room of the others */
+};
+
+struct shown_hits {
+	uint64_t n; /* number of hits ever put into the ring */
+	struct user_hit ring[SHOWN_HITS_KEPT];
+};
 
 /* All zero: empty. */
 struct shown_events {
@@ -19,12 +29,25 @@ struct shown_events {
 		struct vs_event event;
 	} * ring;   /* NULL: none so far */
 	uint64_t n; /* number of events ever put into the ring */
+	/* Of the hits: NULL before the first. */
+	const struct model *model;
+	struct user_hits *hits;
+	struct shown_hits *of_vcpu[VS_CPUS_MAX];
 };
 
 void shown_events_fini(struct shown_events *s);
 /* Takes a host event of one of the VM's vCPU threads. Without memory the event is not kept. */
 void shown_events_take(struct shown_events *s, const struct host_instant *i);
-/* Fills f->events with the events of the facts' vCPU in their interval. */
+/* Returns true for the types of which hits consist, and for LOST, which ends one. */
+bool shown_hits_have(uint16_t type);
+/* Takes such an event of the VM with this number, or of the host: of one of the VM's vCPU threads.
+ * A hit is kept when its last record has come. Without memory it is not kept. */
+void shown_hits_take(struct shown_events *s, const struct model *m, uint32_t source,
+		     const struct vs_event *e, struct host_ns t, uint32_t err_ns);
+/* Keeps the hits of which records are missing; none will come. */
+void shown_hits_flush(struct shown_events *s);
+/* Fills f->events and f->hits with the events of the facts' vCPU in their interval. f->hits borrows
+ * the hits until the next one is taken. */
 void shown_events_fill(const struct shown_events *s, struct stall_facts *f);
 
 #endif

@@ -187,6 +187,8 @@ static void finish_track(struct stall_detector *d, struct stall_vm *v, struct st
 void stall_finish(struct stall_detector *d)
 {
 	overdue_finish(d->overdue);
+	for (size_t i = 0; i < d->n_vms; i++)
+		hints_finish(d->vms[i]->hints);
 	each_track(d, finish_track);
 }
 

@@ -301,10 +301,10 @@ void stall_guest_instant(void *context, const struct guest_instant *i)
 		period_unled(d, v, here, i);
 	if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])
 		guest_handlers[i->type](d, v, k, i);
+	if (!model_vcpu_of_guest_cpu(d->model, i->vm, i->event.cpu, &vcpu))
+		hints_guest(v->hints, d->model, vcpu, i);
 	if (i->type == VS_EVENT_LOST)
 		return;
-	if (!model_vcpu_of_guest_cpu(d->model, i->vm, i->event.cpu, &vcpu))
-		hints_guest(v->hints, vcpu, i);
 	v->guest_last = i->t;
 	if (!here->task_known && guest_event_current(&i->event, &pid))
 		period_begin(here, i->t, pid);

@@ -118,7 +118,7 @@ void stall_host_instant(void *context, const struct host_instant *i)
 	/* A loss of the collector's own events concerns only stacks. */
 	for (size_t k = 0; i->event.type == VS_EVENT_LOST && k < d->n_vms; k++) {
 		if (i->event.cpu != VS_CPU_COLLECTOR)
-			hints_lost(d->vms[k]->hints, i->t);
+			hints_lost(d->vms[k]->hints, d->model, i);
 	}
 	if (v)
 		hints_host(v->hints, d->model, i);

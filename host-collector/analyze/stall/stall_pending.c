@@ -36,6 +36,7 @@ void stall_facts_complete(const struct stall_detector *d, const struct stall_vm 
 		facts_host_log(f, d->model);
 	f->sampled = (struct facts_sampled){0};
 	f->guest_peer = (struct facts_guest_peer){0};
+	f->n_hits = f->other_hits = 0;
 	if (f->err_ns < UINT32_MAX) {
 		spins_fill(f, d->model);
 		hints_fill(v->hints, d->model, f);
