@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The tracepoints' records of other kernels (tests/golden/formats, labelled with their origin):
+ * each field is read from its own place, and what a kernel does not have is reported as missing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "bpf/capture/tracepoint_format.h"
+#include "bpf/perf/perf_tracepoint.h"
+
+enum { RECORD_BYTES = 512, FIELDS_MAX = 32, FIELD_LINE_BYTES = 256 };
+
+/* Of the kernel that is being tested. */
+static char *text;
+
+/* What tracefs would hold: capture reads it by fopen(). */
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	static const char events[] = "/tracing/events/";
+	const char *name = strstr(path, events);
+	char title[128], *begin, *end;
+
+	if (!text || !name || strncmp(path, "/sys/", 5))
+		return __real_fopen(path, mode);
+	name += strlen(events);
+	snprintf(title, sizeof(title), "==> %.*s\n", (int)(strrchr(name, '/') - name), name);
+	begin = strstr(text, title);
+	if (!begin) {
+		errno = ENOENT;
+		return NULL;
+	}
+	begin += strlen(title);
+	end = strstr(begin, "==> ");
+	return fmemopen(begin, end ? (size_t)(end - begin) : strlen(begin), "r");
+}
+
+struct field {
+	char name[64];
+	unsigned int offset, bytes, is_signed;
+	bool negative; /* the number that the test puts there */
+};
+
+/* Kernels declare many numbers as int that are never negative, such as CPUs. */
+static bool can_be_negative(const char *system, const char *name)
+{
+	return !strcmp(system, "kvm") && (!strcmp(name, "errno") || !strcmp(name, "vector") ||
+					  !strcmp(name, "irq_source_id"));
+}
+
+/* A second reader of the same text. 0: this kernel has no such event. */
+static size_t fields_of(const char *system, const char *event, struct field *out)
+{
+	char path[256], line[FIELD_LINE_BYTES];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/%s/%s/format", system, event);
+	f = fopen(path, "re");
+	while (f && n < FIELDS_MAX && fgets(line, sizeof(line), f)) {
+		char *name = strchr(line, ';');
+		const char *rest = name ? name + 1 : NULL;
+
+		if (strncmp(line, "\tfield:", 7) || !rest)
+			continue;
+		*name = '\0';
+		if (strchr(line, '[')) /* a name or an array of bytes */
+			*strchr(line, '[') = '\0';
+		name = strrchr(line, ' ');
+		assert_non_null(name);
+		snprintf(out[n].name, sizeof(out[n].name), "%s", name + 1);
+		assert_int_equal(sscanf(rest, " offset:%u; size:%u; signed:%u;", &out[n].offset,
+					&out[n].bytes, &out[n].is_signed),
+				 3);
+		out[n].negative = out[n].is_signed && can_be_negative(system, out[n].name);
+		n++;
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static const struct field *field_named(const struct field *fields, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(fields[i].name, name))
+			return &fields[i];
+	}
+	return NULL;
+}
+
+/* Each field gets a number of its own. */
+static uint64_t number_of(const struct field *f)
+{
+	const uint64_t number = f->bytes == 1 ? 1 : 1 + f->offset / 4;
+
+	return f->negative ? -number : number;
+}
+
+static void record_fill(uint8_t *raw, const struct field *fields, size_t n)
+{
+	memset(raw, 0x55, RECORD_BYTES); /* what lies between fields is read by nobody */
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t number = number_of(&fields[i]);
+
+		assert_in_range(fields[i].offset + fields[i].bytes, 1, RECORD_BYTES);
+		if (fields[i].bytes <= 8)
+			memcpy(raw + fields[i].offset, &number, fields[i].bytes);
+	}
+}
+
+static uint64_t bits(uint64_t value, unsigned int width)
+{
+	return width >= 64 ? value : value & ((1ull << width) - 1);
+}
+
+static uint64_t expected(const struct event_field *field, const struct field *fields, size_t n)
+{
+	char name[EVENT_FIELD_NAME_BYTES];
+
+	for (size_t part = 0; event_field_kernel_name(field, part, name); part++) {
+		const struct field *f = field_named(fields, n, name);
+
+		if (f) {
+			const unsigned int width = 8 * f->bytes;
+			const uint64_t raw = bits(number_of(f), width);
+
+			if (field->width == 64 && f->is_signed && width < 64)
+				return number_of(f);
+			return bits(raw, field->width);
+		}
+	}
+	return 0; /* unknown */
+}
+
+static uint64_t member(const struct vs_event *e, const struct event_field *field)
+{
+	const uint64_t values[] = {[EVENT_PLACE_pid] = (uint32_t)e->pid,
+				   [EVENT_PLACE_pid2] = (uint32_t)e->pid2,
+				   [EVENT_PLACE_arg0] = e->arg0,
+				   [EVENT_PLACE_arg1] = e->arg1};
+
+	return bits(values[field->place] >> field->shift, field->width);
+}
+
+/* What perf reads of a record in which each field has another number. */
+static void record_check(const struct perf_tracepoint *t, const struct event_tracepoint *row)
+{
+	struct field fields[FIELDS_MAX];
+	const size_t n = fields_of(row->system, row->name, fields);
+	uint8_t raw[RECORD_BYTES];
+	const struct perf_record record = {.raw = raw, .raw_bytes = sizeof(raw)};
+	struct perf_tracepoint plain = *t;
+	struct vs_event event;
+	size_t n_event;
+	const struct event_field *of_event = event_fields(row->type, &n_event);
+
+	plain.finish = NULL; /* as the kernel wrote it */
+	plain.constant = 0;
+	record_fill(raw, fields, n);
+	assert_true(perf_tracepoint_decode(&plain, &record, &event));
+	for (size_t i = 0; i < n_event; i++) {
+		if (of_event[i].kernel &&
+		    member(&event, &of_event[i]) !=
+			    bits(expected(&of_event[i], fields, n), of_event[i].width))
+			fail_msg("%s:%s: %s", row->system, row->name, of_event[i].kernel);
+	}
+}
+
+/* Fields of which this kernel's record has none of the names: they read as 0. */
+static void absent_add(char *absent, size_t bytes, const struct event_tracepoint *row)
+{
+	struct field fields[FIELDS_MAX];
+	const size_t n = fields_of(row->system, row->name, fields);
+	size_t n_event;
+	const struct event_field *of_event = event_fields(row->type, &n_event);
+
+	for (size_t i = 0; i < n_event; i++) {
+		char name[EVENT_FIELD_NAME_BYTES];
+		bool found = !of_event[i].kernel;
+
+		for (size_t part = 0; event_field_kernel_name(&of_event[i], part, name); part++)
+			found |= field_named(fields, n, name) != NULL;
+		if (!found)
+			snprintf(absent + strlen(absent), bytes - strlen(absent), "%s.%s ",
+				 row->name, of_event[i].kernel);
+	}
+}
+
+static void missing_add(char *missing, size_t bytes, const char *name)
+{
+	if (!strstr(missing, name))
+		snprintf(missing + strlen(missing), bytes - strlen(missing), "%s ", name);
+}
+
+struct place {
+	const char *event, *field;
+	unsigned int offset, bytes; /* 0, 0: this kernel's record does not have it */
+};
+
+/* The places that differ between kernels, by hand from the kernels' sources. */
+static const struct {
+	const char *kernel, *missing, *absent;
+	struct place places[8];
+} kernels[] = {
+	{"4.18",
+	 "kvm_ple_window_update kvm_apicv_accept_irq kvm_unmap_hva_range ",
+	 "kvm_entry.rip kvm_inj_virq.soft kvm_inj_virq.reinjected ",
+	 {{"kvm_entry", "rip", 0, 0},
+	  {"kvm_exit", "isa", 24, 4},
+	  {"kvm_exit", "error_code", 0, 0},
+	  {"kvm_page_fault", "fault_address", 8, 8},
+	  {"kvm_page_fault", "error_code", 16, 4},
+	  {"kvm_inj_virq", "irq", 8, 4},
+	  {"kvm_inj_virq", "vector", 0, 0}}},
+	{"5.10",
+	 "kvm_ple_window kvm_apicv_accept_irq kvm_unmap_hva_range ",
+	 "kvm_inj_virq.soft kvm_inj_virq.reinjected ",
+	 {{"kvm_entry", "rip", 16, 8},
+	  {"kvm_exit", "isa", 24, 4},
+	  {"kvm_exit", "error_code", 52, 4},
+	  {"kvm_page_fault", "fault_address", 8, 8},
+	  {"kvm_page_fault", "error_code", 16, 4},
+	  {"kvm_inj_virq", "irq", 8, 4},
+	  {"kvm_inj_virq", "vector", 0, 0}}},
+	{"6.1",
+	 "kvm_ple_window ",
+	 "",
+	 {{"kvm_entry", "rip", 16, 8},
+	  {"kvm_exit", "error_code", 52, 4},
+	  {"kvm_page_fault", "fault_address", 24, 8},
+	  {"kvm_page_fault", "error_code", 32, 8},
+	  {"kvm_inj_virq", "irq", 0, 0},
+	  {"kvm_inj_virq", "vector", 8, 4}}},
+	{"6.12",
+	 "kvm_ple_window ",
+	 "",
+	 {{"kvm_entry", "rip", 16, 8},
+	  {"kvm_exit", "error_code", 52, 4},
+	  {"kvm_page_fault", "fault_address", 24, 8},
+	  {"kvm_page_fault", "error_code", 32, 8},
+	  {"kvm_inj_virq", "vector", 8, 4}}},
+	{"6.18",
+	 "kvm_ple_window ",
+	 "",
+	 {{"kvm_entry", "rip", 16, 8},
+	  {"kvm_exit", "error_code", 52, 4},
+	  {"kvm_page_fault", "fault_address", 24, 8},
+	  {"kvm_page_fault", "error_code", 32, 8},
+	  {"kvm_inj_virq", "vector", 8, 4}}},
+};
+
+static void kernel_load(const char *kernel)
+{
+	char path[512];
+	size_t bytes;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/formats/%s.txt", TEST_GOLDEN_DIR, kernel);
+	f = __real_fopen(path, "re");
+	assert_non_null(f);
+	text = calloc(1, 1 << 20);
+	assert_non_null(text);
+	bytes = fread(text, 1, (1 << 20) - 1, f);
+	assert_in_range(bytes, 1000, (1 << 20) - 2);
+	fclose(f);
+}
+
+static void kernel_unload(void)
+{
+	free(text);
+	text = NULL;
+}
+
+static void each_field_is_read_from_its_own_place(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
+		struct tep_handle *tep = tep_alloc();
+		const enum tracepoint_users users[] = {BY_HOST, BY_GUEST};
+		const struct event_tracepoint *row;
+		char missing[256] = "", absent[512] = "";
+		size_t n = 0;
+
+		kernel_load(kernels[k].kernel);
+		for (size_t u = 0; u < 2; u++) {
+			struct perf_tracepoint_source source;
+
+			for (size_t i = 0; perf_tracepoint_source(users[u], i, &source); i++) {
+				struct perf_tracepoint t;
+
+				if (perf_tracepoint_resolve(tep, &source, &t))
+					fail_msg("%s: %s", kernels[k].kernel, source.row->name);
+				record_check(&t, source.row);
+				n++;
+			}
+		}
+		for (size_t i = 0; (row = tracepoint_row(i)); i++) {
+			struct perf_tracepoint t;
+			const int error =
+				perf_tracepoint_resolve_row(tep, row, tracepoint_format_read, &t);
+
+			if (error == -ENOENT) {
+				missing_add(missing, sizeof(missing), row->name);
+				continue;
+			}
+			assert_int_equal(error, 0);
+			absent_add(absent, sizeof(absent), row);
+			record_check(&t, row);
+			n++;
+		}
+		assert_true(n > 40);
+		assert_string_equal(missing, kernels[k].missing);
+		assert_string_equal(absent, kernels[k].absent);
+		tep_free(tep);
+		kernel_unload();
+	}
+}
+
+static void fields_that_moved_are_found(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++) {
+		kernel_load(kernels[k].kernel);
+		for (const struct place *p = kernels[k].places; p->event; p++) {
+			struct tracepoint_field field = {.name = p->field};
+
+			assert_int_equal(tracepoint_format_read("kvm", p->event, &field, 1), 0);
+			assert_int_equal(field.offset, p->offset);
+			assert_int_equal(field.bytes, p->bytes);
+		}
+		kernel_unload();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_field_is_read_from_its_own_place),
+		cmocka_unit_test(fields_that_moved_are_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
