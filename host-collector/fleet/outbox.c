@@ -643,10 +643,9 @@ void outbox_tick(struct outbox *o, uint64_t now_ms)
 
 void outbox_stats_get(const struct outbox *o, struct outbox_stats *out)
 {
-	*out = (struct outbox_stats){.delivered = o->account.delivered,
-				     .waiting = o->waiting,
-				     .bytes = o->bytes,
-				     .error = o->error};
+	*out = (struct outbox_stats){
+		.delivered = o->account.delivered, .waiting = o->waiting, .bytes = o->bytes};
+	out->error = o->error ? o->error : outbox_finisher_error(o->finisher);
 	memcpy(out->written, o->account.written, sizeof(out->written));
 	memcpy(out->lost, o->account.lost, sizeof(out->lost));
 }

@@ -76,7 +76,8 @@ struct outbox_stats {
 	uint64_t delivered; /* segments and recordings that were acknowledged */
 	uint64_t waiting;   /* the same, not yet acknowledged; as of the last look */
 	uint64_t bytes;     /* of all files */
-	int error;          /* of the last write, -errno; 0: it succeeded */
+	int error;          /* of the last write, or of segments that the disk refuses to complete,
+			       -errno; 0: none */
 };
 void outbox_stats_get(const struct outbox *o, struct outbox_stats *out);
 

@@ -70,6 +70,22 @@ static struct outbox *open_with(uint64_t budget, bool shipped)
 	return outbox_open(&options);
 }
 
+static int fsync_fails; /* the next ones of files, with EIO */
+
+/* In place of libc's. */
+int fsync(int fd)
+{
+	struct stat st;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	    __atomic_load_n(&fsync_fails, __ATOMIC_SEQ_CST) > 0) {
+		__atomic_sub_fetch(&fsync_fails, 1, __ATOMIC_SEQ_CST);
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -183,6 +199,37 @@ static void tick_all(struct outbox *o, uint64_t *now_ms, uint64_t ms)
 			break;
 		usleep(10000);
 	}
+}
+
+/* A segment that the disk refused is completed by the same process, when the disk takes it. */
+static void test_refused_by_the_disk(void **state)
+{
+	struct target *t = calloc(1, sizeof(*t));
+	struct outbox *o = open_with(64 << 20, true);
+	struct outbox_stats stats;
+	uint64_t now = 1000;
+
+	(void)state;
+	assert_non_null(o);
+	number_add(o, SEGMENT_INCIDENTS, 7, 10);
+	__atomic_store_n(&fsync_fails, 2, __ATOMIC_SEQ_CST);
+	outbox_tick(o, now);
+	outbox_tick(o, now + 1100); /* completes it: the first failure */
+	for (int i = 0; i < 500 && __atomic_load_n(&fsync_fails, __ATOMIC_SEQ_CST) > 1; i++)
+		usleep(10000);
+	usleep(100000);
+	outbox_stats_get(o, &stats);
+	assert_int_equal(stats.error, -EIO);
+	assert_int_equal(ship(t, 100), 0);
+	for (int i = 0; i < 1000 && !ship(t, 100); i++) /* after 1 s and 2 s more */
+		usleep(10000);
+	assert_int_equal(t->distinct, 1);
+	usleep(100000);
+	outbox_stats_get(o, &stats);
+	assert_int_equal(stats.error, 0);
+	assert_int_equal(stats.lost[SEGMENT_INCIDENTS], 0);
+	outbox_close(o);
+	free(t);
 }
 
 static void test_delivers(void **state)
@@ -549,6 +596,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_delivers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_by_the_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_report_numbers, setup, teardown),
