@@ -210,7 +210,9 @@ static void a_hit_that_is_cut_has_a_question_mark(void **state)
 	stall_begin(&tale);
 	ADD(&tale, EVENT(HOST, 600000, 0, USER, TID0, 1, 4, 0xabc));
 	ADD(&tale, LOST(HOST, 601000, 0));
-	stall_end(&tale);
+	stall_end(&tale); /* the stall is reported long before the recording ends */
+	tale_away(&tale, 905000, 910000, VS_TASK_RUNNING, 500);
+	tale_ticks(&tale, 992000, 3000000, 42);
 	judge(&tale, false, &got);
 	assert_int_equal(got.n, 1);
 	assert_string_equal(got.text[0], "600: host:kprobe:vfs_read count=4 file=0xabc path=?");

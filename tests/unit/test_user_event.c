@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Events that the user chose: what a reader makes of their descriptions and records, whatever is
  * missing, and that they pass codec, pipeline and model unchanged. */
+#include "host-collector/analyze/stall/builder.h"
 #include "proto/codec.h"
 #include "proto/event_fields.h"
 #include "proto/user_event.h"
@@ -332,6 +333,86 @@ static void both_sides_pass_the_pipeline(void **state)
 	play_end(&p);
 }
 
+static void hit_at(struct synth *s, int64_t t_ns, bool guest, int32_t pid)
+{
+	struct vs_event e[3];
+
+	synth_at(s, t_ns);
+	records_of(e, 0, 0, pid);
+	for (int k = 0; k < 3; k++) {
+		if (guest)
+			synth_guest_event(s, 0, e[k]);
+		else
+			synth_host_event(s, 0, e[k]);
+	}
+}
+
+/* Guest task OTHER has guest CPU 0 from 200 to 900 ms; the host takes the vCPU's pCPU meanwhile. */
+static void scene_stall(struct synth *s)
+{
+	synth_at(s, 1 * MS);
+	frame_of(s, VS_SOURCE_HOST);
+	frame_of(s, SYNTH_VM);
+	synth_host_event(s, 0, synth_switch(0, 0, VCPU0));
+	synth_guest_event(s, 0, synth_switch(0, 0, TASK));
+	hit_at(s, 150 * MS, true, TASK);
+	synth_at(s, 200 * MS);
+	synth_guest_event(s, 0, synth_switch(TASK, 1, OTHER));
+	hit_at(s, 250 * MS, true, OTHER);
+	hit_at(s, 299 * MS, false, VCPU0);
+	synth_at(s, 300 * MS);
+	synth_host_event(s, 0, synth_switch(VCPU0, VS_TASK_RUNNING, HOG));
+	synth_guest_silent(s, true);
+	hit_at(s, 400 * MS, false, HOG);
+	synth_at(s, 800 * MS);
+	synth_host_event(s, 0, synth_switch(HOG, 1, VCPU0));
+	synth_guest_silent(s, false);
+	hit_at(s, 850 * MS, true, OTHER);
+	synth_at(s, 900 * MS);
+	synth_guest_event(s, 0, synth_switch(OTHER, 1, TASK));
+	hit_at(s, 950 * MS, true, TASK);
+	synth_at(s, 1300 * MS);
+}
+
+static void a_stall_of_a_recording_has_them(void **state)
+{
+	static const char *const expected[] = {
+		"guest:sched:sched_process_exec pid=-7 comm=vcpuscope-test mask=0xf00f n=88, the "
+		"first of 2",
+		"host:sched:sched_process_exec pid=-7 comm=vcpuscope-test mask=0xf00f n=1001",
+	};
+	const struct report_options options = {.than_ns = 100 * MS};
+	struct play p;
+	struct synth *s = scene_new(&p, (struct synth_options){.guest_tsc_offset = 99});
+	struct report_builder *b;
+	struct report *r;
+	size_t n = 0;
+
+	(void)state;
+	scene_stall(s);
+	synth_free(s);
+	play_start(&p, false);
+	b = report_builder_new(p.model, &options);
+	assert_non_null(b);
+	play_whole(&p);
+	r = report_builder_finish(b);
+	assert_non_null(r);
+	assert_int_equal(r->n_incidents, 1);
+	for (size_t i = 0; i < r->incidents[0].n_evidence; i++) {
+		const char *text = r->incidents[0].evidence[i].text;
+
+		if (!strstr(text, "sched_process_exec"))
+			continue;
+		assert_true(n < 2);
+		assert_string_equal(text, expected[n]);
+		n++;
+	}
+	assert_int_equal(n, 2);
+	report_free(r);
+	report_builder_free(b);
+	play_end(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +422,7 @@ int main(void)
 		cmocka_unit_test(descriptions_change_only_their_state),
 		cmocka_unit_test(records_survive_the_codec),
 		cmocka_unit_test(both_sides_pass_the_pipeline),
+		cmocka_unit_test(a_stall_of_a_recording_has_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
