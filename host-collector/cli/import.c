@@ -180,17 +180,39 @@ static void unused_print(struct gather *g)
 
 	qsort(g->names, g->n_names, sizeof(g->names[0]), by_count);
 	if (g->unused)
-		printf("  %" PRIu64 " events that vcpuscope does not use:\n", g->unused);
+		printf("  %" PRIu64
+		       " events without a CPU or a usable name, or of too many kinds: not "
+		       "in the recording:\n",
+		       g->unused);
 	for (size_t i = 0; i < g->n_names; i++)
 		printf("    %-32s %" PRIu64 "\n", escape(g->names[i].name).text, g->names[i].n);
 	if (other->n)
 		printf("    %-32s %" PRIu64 "\n", "other names", other->n);
 }
 
+/* In the order in which the recording has them. */
+static void others_print(const struct gather *g)
+{
+	const size_t n = other_events_count(g->others);
+	struct message_user_event *e = malloc(sizeof(*e));
+
+	if (g->other)
+		printf("  %" PRIu64 " of these are events of %zu kind%s without a type of their "
+		       "own; -e EVENT names them:\n",
+		       g->other, n, n == 1 ? "" : "s");
+	for (uint32_t id = 1; id <= n && e; id++) {
+		other_events_describe(g->others, id, e);
+		printf("    %-32s %" PRIu64 "\n", escape(e->spec).text,
+		       other_events_hits(g->others, id));
+	}
+	free(e);
+}
+
 static void account_print(const char *side, struct gather *g)
 {
 	printf("%s: %" PRIu64 " events of %" PRIu64 " lines or records, stamps of %" PRIu64 " ns\n",
 	       side, g->taken, g->lines, g->unit);
+	others_print(g);
 	count_print(g->nothing, "lines are headers, comments or stacks");
 	unused_print(g);
 	if (g->lost_marks)

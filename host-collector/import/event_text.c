@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host-collector/import/event_row.h"
+#include "host-collector/import/kvm_text.h"
 #include "host-collector/import/reason.h"
 #include "proto/program/value.h"
 
@@ -356,6 +357,11 @@ enum import_use event_text_parse(struct import_record *r, const char *text)
 	if (!row)
 		return IMPORT_UNUSED;
 	event_begin(&r->e, row);
+	if (kvm_text_knows(row->type)) {
+		r->e.pid = r->task.tid;
+		vcpu_take(r, text);
+		return verdict(kvm_text_parse(&r->e, text));
+	}
 	parser = parsers[row->type] ? parsers[row->type] : on_fields;
 	return parser(r, text);
 }

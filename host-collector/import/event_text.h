@@ -12,7 +12,7 @@
 
 enum import_use {
 	IMPORT_USED,
-	IMPORT_UNUSED,    /* vcpuscope does not know the event */
+	IMPORT_UNUSED,    /* vcpuscope has no type for the event */
 	IMPORT_MALFORMED, /* vcpuscope knows the event, but not this text */
 };
 

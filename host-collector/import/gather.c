@@ -21,13 +21,16 @@ int gather_init(struct gather *g, const struct gather_options *options)
 	g->options = *options;
 	g->thread_slots = 1024;
 	g->threads = calloc(g->thread_slots, sizeof(*g->threads));
-	return g->threads ? 0 : -ENOMEM;
+	g->others = other_events_new();
+	return g->threads && g->others ? 0 : -ENOMEM;
 }
 
 void gather_fini(struct gather *g)
 {
 	free(g->events);
 	free(g->threads);
+	other_events_free(g->others);
+	g->others = NULL;
 	g->events = NULL;
 	g->threads = NULL;
 }
@@ -194,10 +197,6 @@ int gather_record(struct gather *g, struct import_record *r, const char *source)
 	uint64_t ns;
 	int err = 0;
 
-	if (kvm && g->options.guest) {
-		gather_unused(g, r->event);
-		return 0;
-	}
 	if (!place_invent(g, r, kvm)) {
 		g->placeless++;
 		gather_malformed(g, source);
@@ -225,6 +224,42 @@ int gather_record(struct gather *g, struct import_record *r, const char *source)
 	r->e.time = ns;
 	r->e.cpu = r->cpu;
 	return event_push(g, &r->e, !strcmp(r->event, "sched_waking"));
+}
+
+int gather_other(struct gather *g, struct import_record *r, const struct other_hit *hit,
+		 const char *source)
+{
+	struct vs_event e = {.type = VS_EVENT_USER, .pid = r->task.known ? r->task.tid : 0};
+	struct gather_thread *t;
+	uint64_t ns, at;
+	uint32_t id;
+	int err;
+
+	if (!r->cpu_known) {
+		gather_unused(g, r->event);
+		return 0;
+	}
+	if (!time_take(g, r, &ns)) {
+		gather_malformed(g, source);
+		return 0;
+	}
+	err = other_events_take(g->others, hit, &id, &at);
+	if (err == -ENOSPC) {
+		gather_unused(g, r->event);
+		return 0;
+	}
+	time_check(g, r->cpu, ns);
+	if (!err)
+		err = thread_take(g, &r->task, r->cpu, ns, &t);
+	if (err)
+		return err;
+	g->taken++;
+	g->other++;
+	e.time = ns;
+	e.cpu = r->cpu;
+	ev_set_user_id(&e, id);
+	ev_set_user_first(&e, at);
+	return event_push(g, &e, false);
 }
 
 static int lost_push(struct gather *g, uint16_t cpu, uint64_t time, uint64_t n)
@@ -256,10 +291,6 @@ int gather_torn(struct gather *g, struct import_record *r, const char *source)
 	uint64_t ns;
 	int err;
 
-	if (g->options.guest) {
-		gather_unused(g, r->event);
-		return 0;
-	}
 	gather_malformed(g, source);
 	if (!time_take(g, r, &ns))
 		return 0;
@@ -316,6 +347,15 @@ static int line_read(FILE *in, char *line, size_t bytes, bool *cut)
 	return c != EOF || len;
 }
 
+/* An event of text for which there is no type, or none on this side. */
+static int other_read(struct gather *g, struct import_record *r, const char *source)
+{
+	struct other_hit hit;
+
+	other_hit_parse(&hit, r->system, r->event, r->text);
+	return gather_other(g, r, &hit, source);
+}
+
 int gather_text(struct gather *g, FILE *in)
 {
 	char line[LINE_BYTES_MAX], source[GATHER_EXAMPLE_BYTES];
@@ -336,16 +376,18 @@ int gather_text(struct gather *g, FILE *in)
 		snprintf(source, sizeof(source), "%.*s", (int)sizeof(source) - 1, line);
 		switch (cut ? LINE_MALFORMED : line_parse(line, &r)) {
 		case LINE_EVENT:
-			err = gather_record(g, &r, source);
+			err = gather_has_type(g, r.e.type) ? gather_record(g, &r, source)
+							   : other_read(g, &r, source);
 			break;
-		case LINE_UNUSED:
-			gather_unused(g, r.event);
+		case LINE_OTHER:
+			err = other_read(g, &r, source);
 			break;
 		case LINE_LOST:
 			err = gather_lost(g, r.cpu, ev_lost_count(&r.e));
 			break;
 		case LINE_TORN:
-			err = gather_torn(g, &r, source);
+			err = gather_has_type(g, r.e.type) ? gather_torn(g, &r, source)
+							   : other_read(g, &r, source);
 			break;
 		case LINE_NOTHING:
 			g->nothing++;
@@ -468,6 +510,53 @@ static int wakers_name(struct gather *g)
 	return 0;
 }
 
+/* Gives each hit its values: a USER event, and as many USER_MORE events as it needs. */
+static int others_expand(struct gather *g)
+{
+	struct gather_event *out;
+	uint64_t values[VS_USER_VALUES_MAX];
+	size_t n = 0, more;
+
+	if (!g->other)
+		return 0;
+	if (__builtin_mul_overflow(g->other, VS_USER_VALUES_MAX / 2 - 1, &more))
+		return -ENOMEM;
+	out = calloc(g->n_events + more, sizeof(*out));
+	if (!out)
+		return -ENOMEM;
+	for (size_t i = 0; i < g->n_events; i++) {
+		struct vs_event *e = &out[n].e;
+		size_t n_values;
+
+		out[n++] = g->events[i];
+		e->seq = (vs_u32)(n - 1);
+		if (e->type != VS_EVENT_USER)
+			continue;
+		n_values = other_events_values(g->others, ev_user_id(e), ev_user_first(e), values);
+		ev_set_user_first(e, values[0]);
+		ev_set_user_second(e, values[1]);
+		for (size_t k = 2; k < n_values; k += 2) {
+			struct vs_event *m = &out[n].e;
+
+			*m = (struct vs_event){.time = e->time,
+					       .cpu = e->cpu,
+					       .type = VS_EVENT_USER_MORE,
+					       .pid = e->pid,
+					       .seq = (vs_u32)n};
+			ev_set_user_more_id(m, ev_user_id(e));
+			ev_set_user_more_part(m, (uint32_t)(k / 2));
+			ev_set_user_more_first(m, values[k]);
+			ev_set_user_more_second(m, k + 1 < n_values ? values[k + 1] : 0);
+			n++;
+		}
+	}
+	free(g->events);
+	g->events = out;
+	g->n_events = n;
+	g->capacity = n;
+	return 0;
+}
+
 int gather_finish(struct gather *g)
 {
 	int err;
@@ -478,5 +567,7 @@ int gather_finish(struct gather *g)
 	err = wakers_name(g);
 	if (!err)
 		err = unread_mark(g);
-	return err ? err : silences_mark(g);
+	if (!err)
+		err = silences_mark(g);
+	return err ? err : others_expand(g);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Collects what was read about one machine before it becomes a recording: events, threads, and what
- * could not be used, by name and with examples. Needs 48 bytes of memory for each event.
+ * could not be used, by name and with examples. Needs 48 bytes of memory for each event, and more
+ * for the values of events for which vcpuscope has no type.
  */
 #ifndef IMPORT_GATHER_H
 #define IMPORT_GATHER_H
@@ -10,8 +11,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "host-collector/import/other_events.h"
 #include "host-collector/import/record.h"
-#include "proto/event.h"
+#include "proto/event_catalog.h"
 
 enum {
 	GATHER_NAMES_MAX = 256, /* names of unused events; further ones count as one */
@@ -21,8 +23,10 @@ enum {
 };
 
 struct gather_event {
-	struct vs_event e; /* time in ns; seq: order of reading */
-	bool waking;       /* a sched_waking: the request for a wake-up */
+	/* Time in ns; seq: order of reading. A USER event of gather_other() has the place of its
+	 * values in arg0 until gather_finish(). */
+	struct vs_event e;
+	bool waking; /* a sched_waking: the request for a wake-up */
 };
 
 /* A thread that occurred in the input. */
@@ -42,7 +46,7 @@ struct gather_name {
 
 struct gather_options {
 	uint64_t tick_hz;  /* frequency of stamps without a decimal point; 0: unknown */
-	bool guest;        /* the machine is a guest: its KVM events are not used */
+	bool guest;        /* the machine is a guest */
 	int64_t offset_ns; /* added to each time */
 };
 
@@ -56,6 +60,8 @@ struct gather {
 	size_t n_names;
 	char examples[GATHER_EXAMPLES][GATHER_EXAMPLE_BYTES];
 	uint64_t lines, taken, nothing, malformed, unused;
+	uint64_t other; /* part of taken: events for which vcpuscope has no type */
+	struct other_events *others;
 	uint64_t placeless;       /* part of malformed: no CPU, or neither thread nor vCPU */
 	uint64_t tickless;        /* part of malformed: a stamp in ticks of unknown length */
 	uint64_t reasons_unknown; /* kvm_exit events with a reason that no table has */
@@ -85,14 +91,25 @@ int gather_record(struct gather *g, struct import_record *r, const char *source)
 /* Adds a KVM event of a known thread and CPU whose text could not be parsed. The thread's state
  * is unknown from there to its next event. Returns 0 or -ENOMEM. */
 int gather_torn(struct gather *g, struct import_record *r, const char *source);
+/* Adds an event for which vcpuscope has no type, or which this machine's side does not have: `r`
+ * gives its time, CPU and task. Returns 0 or -ENOMEM. */
+int gather_other(struct gather *g, struct import_record *r, const struct other_hit *hit,
+		 const char *source);
+/* Returns whether an event of this type of `r` is one of this machine's side. */
+static inline bool gather_has_type(const struct gather *g, uint16_t type)
+{
+	return event_type_of(type)->sides & (g->options.guest ? EVENT_GUEST : EVENT_HOST);
+}
+
 int gather_lost(struct gather *g, uint16_t cpu, uint64_t n);
 void gather_unused(struct gather *g, const char *event);
 void gather_malformed(struct gather *g, const char *source);
 /* Reads all lines of `in`. Returns 0, -ENOMEM or -EIO. */
 int gather_text(struct gather *g, FILE *in);
-/* Completes the input: sorts the events by time, sets the waker of each sched_wakeup from its
- * sched_waking, and marks as lost the time of threads without a parsed KVM event and, on all
- * CPUs, intervals of over a minute without any event. Returns 0 or -ENOMEM. */
+/* Completes the input: sorts the events by time, gives each event of gather_other() its values,
+ * sets the waker of each sched_wakeup from its sched_waking, and marks as lost the time of threads
+ * without a parsed KVM event and, on all CPUs, intervals of over a minute without any event.
+ * Returns 0 or -ENOMEM. */
 int gather_finish(struct gather *g);
 /* Returns the thread, NULL if it did not occur. */
 const struct gather_thread *gather_thread_find(const struct gather *g, int32_t tid);

@@ -70,6 +70,7 @@ static bool event_name_parse(const char *at, struct import_record *r, const char
 	const char *begin = at;
 	size_t len;
 
+	memset(r->system, 0, sizeof(r->system));
 	if (!isalpha((unsigned char)*at) && *at != '_')
 		return false;
 	while (is_name(*at))
@@ -87,6 +88,8 @@ static bool event_name_parse(const char *at, struct import_record *r, const char
 		while (is_name(*second))
 			second++;
 		if (*second == ':') {
+			if ((size_t)(at - begin) < sizeof(r->system))
+				memcpy(r->system, begin, (size_t)(at - begin));
 			begin = at + 1;
 			at = second;
 		}
@@ -289,12 +292,13 @@ enum line_kind line_parse(char *line, struct import_record *r)
 		    !event_name_parse(text + strspn(text, " \t"), r, &text) ||
 		    !origin_parse(line, i, r))
 			continue;
+		r->text = text;
 		r->architecture = event_text_architecture(text);
 		switch (event_text_parse(r, text)) {
 		case IMPORT_USED:
 			return LINE_EVENT;
 		case IMPORT_UNUSED:
-			return LINE_UNUSED;
+			return LINE_OTHER;
 		case IMPORT_MALFORMED:
 			return import_record_is_torn(r) ? LINE_TORN : LINE_MALFORMED;
 		}

@@ -18,7 +18,7 @@
 
 enum line_kind {
 	LINE_EVENT,
-	LINE_UNUSED,    /* an event that vcpuscope does not know; r->event names it */
+	LINE_OTHER,     /* an event for which vcpuscope has no type; r->event names it */
 	LINE_LOST,      /* r->cpu; r->e: a LOST event, its count, 0 unknown */
 	LINE_TORN,      /* a KVM event of a known thread and CPU whose text could not be parsed */
 	LINE_NOTHING,   /* empty, a comment, a heading, a line of a stack */
@@ -27,7 +27,8 @@ enum line_kind {
 
 enum { LINE_BYTES_MAX = 8192 };
 
-/* Parses a line. `line` is NUL-terminated and may end in CR and LF; it is modified. */
+/* Parses a line. `line` is NUL-terminated and may end in CR and LF; it is modified, and r->text
+ * points into it. */
 enum line_kind line_parse(char *line, struct import_record *r);
 
 #endif

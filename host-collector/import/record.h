@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One parsed line or record of another tracer: what ftrace text and trace.dat have in common. For
- * an event that vcpuscope does not use, only the name is set.
+ * One parsed line or record of another tracer: what ftrace text and trace.dat have in common. Of an
+ * event for which vcpuscope has no type, the fields are not set (other_events.h has them).
  */
 #ifndef IMPORT_RECORD_H
 #define IMPORT_RECORD_H
@@ -27,10 +27,12 @@ struct import_record {
 	uint64_t unit; /* unit of the stamp's last digit, ns */
 	bool cpu_known;
 	uint16_t cpu;
-	struct import_task task;       /* task on the CPU */
-	char event[IMPORT_NAME_BYTES]; /* without its subsystem */
-	struct import_task named[2];   /* tasks that the event names */
-	bool vcpu_known;               /* a KVM event that names its vCPU */
+	struct import_task task;        /* task on the CPU */
+	char event[IMPORT_NAME_BYTES];  /* without its subsystem */
+	char system[IMPORT_NAME_BYTES]; /* the subsystem; "" if the text does not say it */
+	const char *text; /* what follows the event's name in the line that was parsed; or NULL */
+	struct import_task named[2]; /* tasks that the event names */
+	bool vcpu_known;             /* a KVM event that names its vCPU */
 	uint32_t vcpu;
 	const char *architecture; /* architecture whose KVM prints such text, if not x86; NULL:
 				     unknown */

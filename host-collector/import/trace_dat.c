@@ -15,7 +15,8 @@
 #include "host-collector/import/line.h"
 #include "host-collector/model/exit_name.h"
 
-/* What the reading process tells: one record, or that it came to the end. */
+/* What the reading process says: one record, or that it came to the end. The hit of a LINE_OTHER
+ * follows. */
 struct parcel {
 	enum line_kind kind;
 	bool end;
@@ -26,7 +27,8 @@ struct parcel {
 
 struct reader {
 	FILE *out;
-	bool ticks;
+	const struct gather *g; /* as it was when the process began: the options */
+	struct other_hit hit;   /* of LINE_OTHER */
 };
 
 struct source {
@@ -87,11 +89,26 @@ static bool on_switch(const struct source *s, struct import_record *r)
 	return true;
 }
 
-/* Takes each field that the catalogue gives a name in the record; all of them must be there. */
+/* The value of a field by one of its kernels' names. */
+static bool field_number(const struct source *s, const struct event_field *field, uint64_t *value)
+{
+	char name[EVENT_FIELD_NAME_BYTES];
+
+	for (size_t part = 0; event_field_kernel_name(field, part, name); part++) {
+		if (number(s, name, value))
+			return true;
+	}
+	return false;
+}
+
+/* Takes each field that the catalogue gives a name in the record; all of them must be there. Of
+ * what KVM does for a vCPU, only the first must: older kernels have fewer. */
 static bool on_fields(const struct source *s, struct import_record *r)
 {
 	size_t n;
 	const struct event_field *fields = event_fields(r->e.type, &n);
+	const bool is_kvm = r->e.type >= VS_EVENT_KVM_ENTRY;
+	bool any = false;
 
 	for (size_t i = 0; i < n; i++) {
 		char name[EVENT_FIELD_NAME_BYTES];
@@ -105,7 +122,11 @@ static bool on_fields(const struct source *s, struct import_record *r)
 			if (!task(s, name, "comm", &r->named[0]))
 				return false;
 			value = (uint64_t)r->named[0].tid;
-		} else if (!number(s, name, &value)) {
+		} else if (field_number(s, &fields[i], &value)) {
+			any = true;
+		} else if (is_kvm && any) {
+			continue;
+		} else {
 			return false;
 		}
 		event_field_set(&fields[i], &r->e, value);
@@ -184,8 +205,51 @@ static const record_taker takers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_KVM_USERSPACE_EXIT] = on_userspace_exit,
 };
 
+/* A text in the record, or one that the record says where it is. */
+static void text_take(const struct source *s, struct tep_format_field *f, struct other_hit *hit)
+{
+	int len = 0;
+	const char *text = tep_get_field_raw(NULL, s->event, f->name, s->record, &len, 0);
+
+	if (text && len > 0)
+		other_hit_text(hit, f->name, text, (size_t)len);
+}
+
+static void number_take(const struct source *s, struct tep_format_field *f, struct other_hit *hit)
+{
+	const bool is_signed = f->flags & TEP_FIELD_IS_SIGNED;
+	unsigned long long value;
+
+	if (f->size < 1 || f->size > 8 || tep_read_number_field(f, s->record->data, &value))
+		return;
+	if (is_signed && f->size < 8)
+		value = (uint64_t)((int64_t)(value << (64 - 8 * f->size)) >> (64 - 8 * f->size));
+	other_hit_number(hit, f->name,
+			 f->flags & TEP_FIELD_IS_POINTER ? USER_HEX
+			 : is_signed                     ? USER_SIGNED
+							 : USER_UNSIGNED,
+			 value);
+}
+
+/* The fields by the format in the file: numbers and texts; other arrays are left out. */
+static enum line_kind other_take(const struct source *s, struct other_hit *hit)
+{
+	memset(hit, 0, sizeof(*hit));
+	snprintf(hit->system, sizeof(hit->system), "%s", s->event->system);
+	snprintf(hit->name, sizeof(hit->name), "%s", s->event->name);
+	for (struct tep_format_field *f = s->event->format.fields; f; f = f->next) {
+		if (f->offset < 0 || f->size < 0 || f->offset + f->size > s->record->size)
+			continue;
+		if (f->flags & TEP_FIELD_IS_STRING)
+			text_take(s, f, hit);
+		else if (!(f->flags & TEP_FIELD_IS_ARRAY))
+			number_take(s, f, hit);
+	}
+	return LINE_OTHER;
+}
+
 static enum line_kind record_take(struct tep_handle *tep, const struct source *s,
-				  struct import_record *r)
+				  struct reader *reader, struct import_record *r)
 {
 	const int pid = tep_data_pid(tep, s->record);
 	const char *comm = pid >= 0 ? tep_data_comm_from_pid(tep, pid) : NULL;
@@ -194,7 +258,8 @@ static enum line_kind record_take(struct tep_handle *tep, const struct source *s
 
 	if (!s->event) {
 		strcpy(r->event, "without a format");
-		return LINE_UNUSED;
+		reader->hit = (struct other_hit){0};
+		return LINE_OTHER;
 	}
 	snprintf(r->event, sizeof(r->event), "%s", s->event->name);
 	r->task.known = pid >= 0;
@@ -202,8 +267,8 @@ static enum line_kind record_take(struct tep_handle *tep, const struct source *s
 	if (comm)
 		event_text_comm(&r->task, comm, strlen(comm));
 	row = event_row_find(s->event->name);
-	if (!row)
-		return LINE_UNUSED;
+	if (!row || !gather_has_type(reader->g, row->type))
+		return other_take(s, &reader->hit);
 	event_begin(&r->e, row);
 	taker = takers[row->type] ? takers[row->type] : on_fields;
 	return taker(s, r) ? LINE_EVENT : LINE_MALFORMED;
@@ -229,10 +294,14 @@ static int on_record(struct tracecmd_input *handle, struct tep_record *record, i
 		ev_set_lost_count(&p.r.e, 0);
 	}
 	p.r.time = record->ts;
-	p.r.ticks = reader->ticks;
+	p.r.ticks = reader->g->options.tick_hz;
 	p.r.unit = 1;
-	p.kind = record_take(tep, &s, &p.r);
-	return fwrite(&p, sizeof(p), 1, reader->out) == 1 ? 0 : -1;
+	p.kind = record_take(tep, &s, reader, &p.r);
+	if (fwrite(&p, sizeof(p), 1, reader->out) != 1)
+		return -1;
+	if (p.kind != LINE_OTHER)
+		return 0;
+	return fwrite(&reader->hit, sizeof(reader->hit), 1, reader->out) == 1 ? 0 : -1;
 }
 
 /* All buffers in one order of time. */
@@ -261,9 +330,9 @@ static int file_read(const char *path, struct reader *reader)
 	return err;
 }
 
-static void child_run(const char *path, int fd, bool ticks)
+static void child_run(const char *path, int fd, const struct gather *g)
 {
-	struct reader reader = {.out = fdopen(fd, "w"), .ticks = ticks};
+	struct reader reader = {.out = fdopen(fd, "w"), .g = g};
 	const int null = open("/dev/null", O_RDWR);
 	int err;
 
@@ -298,27 +367,43 @@ bool trace_dat_is(const char *path)
 static void texts_end(struct import_record *r)
 {
 	r->event[sizeof(r->event) - 1] = 0;
+	r->system[sizeof(r->system) - 1] = 0;
 	r->task.comm[sizeof(r->task.comm) - 1] = 0;
 	for (size_t i = 0; i < 2; i++)
 		r->named[i].comm[sizeof(r->named[i].comm) - 1] = 0;
 }
 
-static int parcel_take(struct gather *g, struct parcel *p)
+static void hit_end(struct other_hit *hit)
+{
+	hit->system[sizeof(hit->system) - 1] = 0;
+	hit->name[sizeof(hit->name) - 1] = 0;
+	if (hit->n > VS_USER_FIELDS_MAX)
+		hit->n = 0;
+	for (size_t i = 0; i < hit->n; i++) {
+		hit->values[i].name[sizeof(hit->values[i].name) - 1] = 0;
+		if (hit->values[i].type < USER_UNSIGNED || hit->values[i].type > USER_TEXT)
+			hit->values[i].type = USER_UNSIGNED;
+	}
+}
+
+static int parcel_take(struct gather *g, struct parcel *p, struct other_hit *hit)
 {
 	char source[GATHER_EXAMPLE_BYTES];
 	const bool placed = p->r.cpu_known && p->r.cpu < GATHER_CPUS;
 
 	texts_end(&p->r);
 	p->r.architecture = NULL; /* what the child says is no pointer of ours */
+	p->r.text = NULL;
 	if (p->kind == LINE_LOST)
 		return placed ? gather_lost(g, p->r.cpu, ev_lost_count(&p->r.e)) : 0;
 	g->lines++;
-	if (p->kind == LINE_UNUSED) {
-		gather_unused(g, p->r.event);
-		return 0;
-	}
 	snprintf(source, sizeof(source), "%s on CPU %u at %llu", p->r.event, p->r.cpu,
 		 (unsigned long long)p->r.time);
+	if (p->kind == LINE_OTHER) {
+		hit_end(hit);
+		p->r.cpu_known = placed;
+		return gather_other(g, &p->r, hit, source);
+	}
 	if (p->kind == LINE_EVENT && placed)
 		return gather_record(g, &p->r, source);
 	if (p->kind == LINE_MALFORMED && placed && import_record_is_torn(&p->r))
@@ -329,6 +414,7 @@ static int parcel_take(struct gather *g, struct parcel *p)
 
 int trace_dat_gather(struct gather *g, const char *path, char *why, size_t why_bytes)
 {
+	struct other_hit hit;
 	struct parcel p = {0};
 	int pipes[2], status, err = 0;
 	FILE *in;
@@ -346,7 +432,7 @@ int trace_dat_gather(struct gather *g, const char *path, char *why, size_t why_b
 	}
 	if (pid == 0) {
 		close(pipes[0]);
-		child_run(path, pipes[1], g->options.tick_hz);
+		child_run(path, pipes[1], g);
 	}
 	close(pipes[1]);
 	in = fdopen(pipes[0], "r");
@@ -354,8 +440,11 @@ int trace_dat_gather(struct gather *g, const char *path, char *why, size_t why_b
 		close(pipes[0]);
 		err = -ENOMEM;
 	}
-	while (!err && fread(&p, sizeof(p), 1, in) == 1 && !p.end)
-		err = parcel_take(g, &p);
+	while (!err && fread(&p, sizeof(p), 1, in) == 1 && !p.end) {
+		if (p.kind == LINE_OTHER && fread(&hit, sizeof(hit), 1, in) != 1)
+			break;
+		err = parcel_take(g, &p, &hit);
+	}
 	if (in)
 		fclose(in);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -101,6 +101,24 @@ static int note_put(struct writer *w, const char *text, uint64_t now)
 	return err ? err : frame_put(w, &w->host, FRAME_NOTE, now);
 }
 
+/* Describes the events for which vcpuscope has no type. */
+static int others_put(struct writer *w, struct half *h, uint64_t now)
+{
+	const size_t n = other_events_count(h->from->others);
+	struct message_user_events *m = calloc(1, sizeof(*m));
+	int err = m ? 0 : -ENOMEM;
+
+	for (uint32_t id = 1; id <= n && !err;) {
+		for (m->n = 0; id <= n && m->n < VS_USER_EVENTS_MAX; id++)
+			other_events_describe(h->from->others, id, &m->events[m->n++]);
+		err = message_user_events_pack(m, &w->payload);
+		if (!err)
+			err = frame_put(w, h, FRAME_USER_EVENTS, now);
+	}
+	free(m);
+	return err;
+}
+
 static int heartbeat_put(struct writer *w, struct half *h, uint64_t now)
 {
 	struct message_heartbeat m = {
@@ -128,8 +146,12 @@ static int begin_put(struct writer *w, const struct import_plan *plan, uint64_t 
 		if (!err)
 			err = frame_put(w, &w->host, FRAME_VM_INFO, now);
 	}
+	if (!err)
+		err = others_put(w, &w->host, now);
 	if (!err && w->guest.from)
 		err = hello_put(w, &w->guest, now);
+	if (!err && w->guest.from)
+		err = others_put(w, &w->guest, now);
 	return err;
 }
 

@@ -20,5 +20,6 @@ fi
 cd "$folder"
 events="-e sched:sched_switch -e sched:sched_wakeup -e sched:sched_waking"
 events="$events -e sched:sched_migrate_task -e irq:softirq_entry -e irq:softirq_exit"
+events="$events -e sched:sched_process_wait" # one without a type
 exec trace-cmd record -q -B "$prefix-host" -C mono -b 8192 -o host.dat $events \
 	trace-cmd record -q -B "$prefix-guest" -C mono -b 8192 -o guest.dat $events "$@"

@@ -154,6 +154,20 @@ def check_pair(folder, tid):
     return pair["dat"]
 
 
+def check_untyped(folder):
+    """An event without a type of ours has the same fields from the file, from its text, and in trace-cmd's print."""
+    seen = {}
+    for form, system in ("dat", "sched"), ("txt", "unknown"):
+        said = run(VCPUSCOPE, "report", f"{folder}/{form}.vcs", "events", "-e",
+                   f"host:{system}:sched_process_wait", "--top", "0", "--format", "json", expect=0)
+        seen[form] = [json.loads(line)["fields"] for line in said.splitlines() if line.startswith("{")]
+    printed = [rest for _, event, rest in lines_of(f"{folder}/host.txt") if event == "sched_process_wait"]
+    assert printed, "nobody waited for a process: this test shows nothing"
+    assert [f"comm={f['comm']} pid={f['pid']} prio={f['prio']}" for f in seen["dat"]] == printed, (seen, printed)
+    assert seen["dat"] == seen["txt"], seen
+    print(f"  sched_process_wait: {len(printed)} events with the fields that trace-cmd prints")
+
+
 def check_report(recording):
     run(VCPUSCOPE, "report", recording, "--format", "json", "-o", recording + ".json")
     with open(recording + ".json") as f:
@@ -220,6 +234,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="test_import_") as folder:
         tid = record(folder)
         check_report(check_pair(folder, tid))
+        check_untyped(folder)
         check_one_clock(folder, tid)
         check_damage(folder)
         check_errors(folder)
