@@ -360,7 +360,7 @@ void other_events_describe(const struct other_events *o, uint32_t id,
 			   struct message_user_event *out)
 {
 	const struct other_event *e = &o->events[id - 1];
-	int first[VS_USER_FIELDS_MAX];
+	int first[VS_USER_FIELDS_MAX] = {0};
 
 	memset(out, 0, sizeof(*out));
 	out->id = id;
@@ -401,7 +401,7 @@ size_t other_events_values(const struct other_events *o, uint32_t id, uint64_t a
 {
 	const struct other_event *e = &o->events[id - 1];
 	const uint64_t *word = &o->words[at + 1], *end = word + o->words[at];
-	int first[VS_USER_FIELDS_MAX];
+	int first[VS_USER_FIELDS_MAX] = {0};
 	const size_t n = layout(e, first);
 
 	memset(values, 0, VS_USER_VALUES_MAX * sizeof(*values));
