@@ -153,7 +153,7 @@ static void text_value(struct other_hit *h, const char *name, size_t name_len, c
 void other_hit_parse(struct other_hit *h, const char *system, const char *name, const char *text)
 {
 	const char *at, *next;
-	size_t len, next_len;
+	size_t len = 0, next_len = 0;
 
 	h->n = 0;
 	snprintf(h->system, sizeof(h->system), "%s", *system ? system : OTHER_SYSTEM_UNKNOWN);
