@@ -12,10 +12,10 @@ int outbox_finisher_new(int dir, struct outbox_finisher **out);
 void outbox_finisher_free(struct outbox_finisher *f);
 /* Passes on the file NAME.part, which the finisher closes. If there is no memory, it does the work
  * itself. If the disk refuses, the file keeps its name and is tried again after 1 s, later after
- * 60 s at most. What is refused until the end, the next outbox completes. */
+ * 60 s at most. The next outbox completes the files that are still refused at the end. */
 void outbox_finisher_add(struct outbox_finisher *f, int fd, const char *name);
-/* Returns why the disk refused a file that waits for another try, -errno; 0: there is none. NULL is
- * allowed. */
+/* Returns 0, or the -errno with which the disk refused a file that waits for another try. f may be
+ * NULL. */
 int outbox_finisher_error(struct outbox_finisher *f);
 
 #endif

@@ -56,7 +56,8 @@ static bool is_identifier(const char *name, size_t len)
 	return true;
 }
 
-/* Room for a field of this name, NULL if there is none. */
+/* Returns the value to fill for a field of this name. Returns NULL if the hit is full, if it has
+ * this field already, or if the name is not an identifier. */
 static struct other_value *value_add(struct other_hit *h, const char *name, size_t len)
 {
 	struct other_value *v = &h->values[h->n];
@@ -118,8 +119,8 @@ static bool number_parse(const char *text, size_t len, struct other_value *v)
 	return true;
 }
 
-/* The next "name=" at or behind `at`, which begins a word. Sets *len to the name's length. NULL if
- * there is none. */
+/* Finds the next "name=" that begins a word, at or behind `at`. Returns the name and sets *len to
+ * its length, or returns NULL. */
 static const char *name_next(const char *at, size_t *len)
 {
 	for (const char *equal = strchr(at, '='); equal; equal = strchr(equal + 1, '=')) {

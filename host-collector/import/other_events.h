@@ -45,13 +45,14 @@ struct other_hit {
 	struct other_value values[VS_USER_FIELDS_MAX];
 };
 
-/* Adds a number; one whose name is no identifier, and fields beyond the maximum, are left out. */
+/* Adds a number. Ignores it if its name is not an identifier, or if the hit has the maximum of
+ * fields. */
 void other_hit_number(struct other_hit *h, const char *name, enum user_field_type type,
 		      uint64_t number);
 /* Adds `len` bytes of a text, which ends at a NUL among them. */
 void other_hit_text(struct other_hit *h, const char *name, const char *text, size_t len);
-/* Fills in `h` from the text that follows an event's name: each `name=value`; the whole text as a
- * field named text if there is none. An empty `system` is unknown. */
+/* Fills in `h` from the text that follows an event's name: each `name=value` becomes a field. A
+ * text without any becomes one field, named `text`. An empty `system` becomes `unknown`. */
 void other_hit_parse(struct other_hit *h, const char *system, const char *name, const char *text);
 
 struct other_events;
@@ -59,7 +60,8 @@ struct other_events;
 struct other_events *other_events_new(void);    /* NULL if out of memory */
 void other_events_free(struct other_events *o); /* NULL is allowed */
 /* Keeps a hit. Sets *id to the number of its description, counted from 1, and *at to where its
- * values are. Returns 0, -ENOMEM, or -ENOSPC if there are too many names or the name is none. */
+ * values are. Returns 0, -ENOMEM, or -ENOSPC if there are too many names, or the
+ * name of the event or of its system is malformed. */
 int other_events_take(struct other_events *o, const struct other_hit *h, uint32_t *id,
 		      uint64_t *at);
 size_t other_events_count(const struct other_events *o);
