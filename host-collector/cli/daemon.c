@@ -150,7 +150,8 @@ static int daemon_loop(struct daemon_run *r)
 	return command_exit_of(err);
 }
 
-/* A VM takes about eleven descriptors; 1,024 is the usual limit, which may be raised. */
+/* A VM takes about eleven descriptors, and one for each vCPU and cgroup; 1,024 is the usual limit,
+ * which may be raised. */
 static void descriptors_allow(void)
 {
 	struct rlimit files;

@@ -14,6 +14,15 @@ enum {
 	QUIET_EVERY = 10, /* calls: how often a group without a quota is read */
 	PATH_BYTES = 512,
 	LINE_BYTES = 1024,
+	THREAD_BYTES = 8192, /* of a thread's `cgroup` file: a line for each hierarchy */
+};
+
+/* A vCPU's thread. Opening its file costs ten times as much as reading it, so it stays open. */
+struct thread {
+	int32_t tid;
+	uint32_t vcpu;
+	int fd;     /* of /proc/PID/task/TID/cgroup; -1: it cannot be read */
+	char *text; /* what the file contained last; NULL: not read yet */
 };
 
 struct group {
@@ -37,6 +46,10 @@ struct cgroups {
 	struct mount v1, v2; /* dir is empty if there is none */
 	uint32_t vm;
 	unsigned turn;
+	bool incomplete; /* not all cgroups of the threads are watched */
+	int32_t pid;
+	size_t n_threads;
+	struct thread *threads;
 	size_t n;
 	struct group groups[GROUPS_MAX];
 	struct message_cpu_quota message;
@@ -101,16 +114,33 @@ static void group_fini(struct group *g)
 	free(g->vcpus);
 }
 
+static void thread_close(struct thread *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	t->fd = -1;
+}
+
+static void threads_free(struct thread *threads, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		thread_close(&threads[i]);
+		free(threads[i].text);
+	}
+	free(threads);
+}
+
 void cgroups_free(struct cgroups *c)
 {
 	if (!c)
 		return;
 	for (size_t i = 0; i < c->n; i++)
 		group_fini(&c->groups[i]);
+	threads_free(c->threads, c->n_threads);
 	free(c);
 }
 
-/* ---- which hold the VM ---- */
+/* ---- which contain the VM's threads ---- */
 
 /* dir is shorter than PATH_BYTES. */
 static struct group *group_get(struct cgroups *c, const char *dir, size_t name_at, bool v2)
@@ -184,38 +214,55 @@ static int line_take(struct cgroups *c, char *line, uint32_t vcpu)
 	return list_has(controllers, "cpu") ? path_take(c, &c->v1, path, false, vcpu) : 0;
 }
 
-static int thread_take(struct cgroups *c, int32_t pid, const struct message_vm_thread *t)
+/* Reads the thread's file again. Returns true if its content changed. A thread that ended keeps
+ * what was read last, until cgroups_follow() finds it gone. */
+static bool thread_changed(struct cgroups *c, struct thread *t)
 {
-	char path[PATH_BYTES + 64], line[LINE_BYTES];
-	int err = 0;
-	FILE *f;
+	char now[THREAD_BYTES], path[PATH_BYTES + 64], *text;
+	ssize_t n;
 
-	snprintf(path, sizeof(path), "%s/%d/task/%d/cgroup", c->proc, pid, t->tid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0; /* it has just ended */
-	while (fgets(line, sizeof(line), f)) {
-		int r = line_take(c, line, t->vcpu);
-
-		err = err ? err : r;
+	if (t->fd < 0) {
+		snprintf(path, sizeof(path), "%s/%d/task/%d/cgroup", c->proc, c->pid, t->tid);
+		t->fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
-	fclose(f);
-	return err;
+	n = t->fd < 0 ? -1 : pread(t->fd, now, sizeof(now) - 1, 0);
+	if (n <= 0) {
+		thread_close(t);
+		return false;
+	}
+	now[n] = '\0';
+	if (t->text && strcmp(t->text, now) == 0)
+		return false;
+	text = strdup(now);
+	if (!text)
+		return false; /* the next reading finds the change again */
+	free(t->text);
+	t->text = text;
+	return true;
 }
 
-int cgroups_follow(struct cgroups *c, const struct message_vm_info *info)
+/* Finds the cgroups anew from what the threads' files contained last. */
+static void groups_find(struct cgroups *c)
 {
-	int err = 0;
+	char line[LINE_BYTES];
 	size_t kept = 0;
 
-	c->vm = info->vm;
+	c->incomplete = false;
 	for (size_t i = 0; i < c->n; i++)
 		c->groups[i].seen = false;
-	for (size_t i = 0; i < info->n_threads; i++) {
-		int r = info->threads[i].is_vcpu ? thread_take(c, info->qemu_pid, &info->threads[i])
-						 : 0;
+	for (size_t i = 0; i < c->n_threads; i++) {
+		const struct thread *t = &c->threads[i];
 
-		err = err ? err : r;
+		for (const char *at = t->text; at && *at; at += strcspn(at, "\n"), at += *at != 0) {
+			size_t len = strcspn(at, "\n");
+
+			if (len < sizeof(line)) {
+				snprintf(line, sizeof(line), "%.*s", (int)len, at);
+				c->incomplete |= line_take(c, line, t->vcpu) != 0;
+			} else {
+				c->incomplete = true;
+			}
+		}
 	}
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->groups[i].seen)
@@ -224,7 +271,56 @@ int cgroups_follow(struct cgroups *c, const struct message_vm_info *info)
 			group_fini(&c->groups[i]);
 	}
 	c->n = kept;
-	return err;
+}
+
+/* Moves the thread's file and text from the old list. The threads are mostly the same, in the same
+ * order. */
+static void thread_keep(struct cgroups *c, struct thread *t, size_t at)
+{
+	for (size_t i = 0; i < c->n_threads; i++) {
+		struct thread *old = &c->threads[(at + i) % c->n_threads];
+
+		if (old->tid == t->tid && old->vcpu == t->vcpu) {
+			*t = *old;
+			*old = (struct thread){.fd = -1};
+			return;
+		}
+	}
+}
+
+int cgroups_follow(struct cgroups *c, const struct message_vm_info *info)
+{
+	struct thread *threads = calloc(info->n_threads ? info->n_threads : 1, sizeof(*threads));
+	size_t n = 0, kept = 0;
+	bool changed;
+
+	if (!threads)
+		return -ENOMEM;
+	if (c->pid != info->qemu_pid) {
+		threads_free(c->threads, c->n_threads);
+		c->threads = NULL;
+		c->n_threads = 0;
+	}
+	c->vm = info->vm;
+	c->pid = info->qemu_pid;
+	for (size_t i = 0; i < info->n_threads; i++) {
+		if (!info->threads[i].is_vcpu)
+			continue;
+		threads[n] = (struct thread){
+			.tid = info->threads[i].tid, .vcpu = info->threads[i].vcpu, .fd = -1};
+		thread_keep(c, &threads[n], n);
+		kept += threads[n].text != NULL;
+		n++;
+	}
+	changed = kept != n || n != c->n_threads;
+	threads_free(c->threads, c->n_threads);
+	c->threads = threads;
+	c->n_threads = n;
+	for (size_t i = 0; i < n; i++)
+		changed |= thread_changed(c, &threads[i]);
+	if (changed)
+		groups_find(c);
+	return c->incomplete ? -E2BIG : 0;
 }
 
 /* ---- what they count ---- */
@@ -359,7 +455,12 @@ static void group_read(struct cgroups *c, struct group *g, uint64_t (*tsc)(void)
 void cgroups_read(struct cgroups *c, uint64_t (*tsc)(void), cgroup_reading reading, void *context)
 {
 	const bool all = c->turn == 0;
+	bool moved = false;
 
+	for (size_t i = 0; i < c->n_threads; i++)
+		moved |= thread_changed(c, &c->threads[i]);
+	if (moved)
+		groups_find(c);
 	c->turn = (c->turn + 1) % QUIET_EVERY;
 	for (size_t i = 0; i < c->n; i++) {
 		struct group *g = &c->groups[i];

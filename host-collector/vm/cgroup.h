@@ -5,7 +5,8 @@
  *
  * The counters of a cgroup without a quota are read once a second, because a quota may be set and
  * lifted between two calls; they are reported only if one changed. Each call reads whether such a
- * cgroup has a quota now: its counters are read at once then.
+ * cgroup has a quota now, and whether a thread moved to another cgroup: the counters concerned are
+ * read at once then.
  */
 #ifndef VM_CGROUP_H
 #define VM_CGROUP_H
@@ -23,8 +24,9 @@ typedef void (*cgroup_reading)(void *context, const struct message_cpu_quota *re
  * Returns NULL on ENOMEM. */
 struct cgroups *cgroups_new(const char *proc);
 void cgroups_free(struct cgroups *c);
-/* Finds the current cgroups of the VM's vCPU threads. Call it first, and then once a second.
- * Returns 0, or -E2BIG if not all cgroups can be watched. */
+/* Takes the VM's vCPU threads from `info` and finds their cgroups. Keeps a file of each thread open.
+ * Call it first, and then once a second. Returns 0, -E2BIG if not all cgroups can be watched, or
+ * -ENOMEM if the threads of the last call stay. */
 int cgroups_follow(struct cgroups *c, const struct message_vm_info *info);
 /* Reads all counters that are due. Calls `reading` for each cgroup that has a quota or whose
  * counters changed, with the changes since its last reading. tsc: returns the host TSC. Call it

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A tree of files stands in for /proc and two cgroup mounts; its counters move by hand. */
+#include <errno.h>
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -226,6 +227,61 @@ static void a_threads_own_quota_of_v1_is_its_alone(void **state)
 	assert_int_equal(t->n_seen, 0);
 }
 
+/* A quota that is used up at once stops the thread long before the next cgroups_follow(). */
+static void a_thread_that_moves_takes_its_new_cgroups_quota_at_once(void **state)
+{
+	struct tree *t = *state;
+
+	put(t, "cpu/new/cpu.stat", "nr_periods 8\nnr_throttled 5\nthrottled_time 3000\n");
+	put(t, "cpu/new/cpu.cfs_quota_us", "10000\n");
+	put(t, "cpu/new/cpu.cfs_period_us", "1000000\n");
+	assert_int_equal(cgroups_follow(t->cgroups, &t->info), 0);
+	look(t, 100);
+	look(t, 200);
+	put(t, "proc/700/task/702/cgroup", "4:cpu,cpuacct:/docker/1/new\n0::/\n");
+	look(t, 300); /* the first reading: the counters grew before the thread came, too */
+	assert_int_equal(t->n_seen, 0);
+	put(t, "cpu/new/cpu.stat", "nr_periods 9\nnr_throttled 6\nthrottled_time 890003000\n");
+	look(t, 400);
+	assert_int_equal(t->n_seen, 1);
+	assert_string_equal(t->seen[0].cgroup, "/new");
+	assert_int_equal(t->seen[0].n_vcpus, 1);
+	assert_int_equal(t->seen[0].vcpus[0], 1);
+	assert_int_equal(t->seen[0].from, 300);
+	assert_int_equal(t->seen[0].quota_us, 10000);
+	assert_int_equal(t->seen[0].throttled_ns, 890000000);
+	/* A list of threads without it, or of another process, ends that. */
+	t->info.n_threads = 2;
+	assert_int_equal(cgroups_follow(t->cgroups, &t->info), 0);
+	look(t, 500);
+	assert_int_equal(t->n_seen, 0);
+	t->info.n_threads = 3;
+	assert_int_equal(cgroups_follow(t->cgroups, &t->info), 0);
+	look(t, 600);
+	look(t, 700);
+	assert_int_equal(t->n_seen, 1);
+	t->info.qemu_pid = PID + 50;
+	assert_int_equal(cgroups_follow(t->cgroups, &t->info), 0);
+	look(t, 800);
+	assert_int_equal(t->n_seen, 0);
+}
+
+static void a_line_that_is_too_long_leaves_the_others(void **state)
+{
+	struct tree *t = *state;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "1:cpu:/%0900d\n0::/machine\n", 0);
+	put(t, "proc/700/task/702/cgroup", text);
+	put(t, "unified/machine/cpu.stat", "nr_throttled 4\nthrottled_usec 1000\n");
+	put(t, "unified/machine/cpu.max", "20000 100000\n");
+	assert_int_equal(cgroups_follow(t->cgroups, &t->info), -E2BIG);
+	look(t, 100);
+	look(t, 200);
+	assert_int_equal(t->n_seen, 1);
+	assert_int_equal(t->seen[0].n_vcpus, 2);
+}
+
 static void a_machine_without_cgroups_has_no_quotas(void **state)
 {
 	struct tree *t = *state;
@@ -244,6 +300,10 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_new_quota_is_read_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_threads_own_quota_of_v1_is_its_alone, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_thread_that_moves_takes_its_new_cgroups_quota_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_line_that_is_too_long_leaves_the_others, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_machine_without_cgroups_has_no_quotas, setup,
 						teardown),
