@@ -13,6 +13,7 @@
 
 enum {
 	AFTERMATH_MS = 300, /* belongs to the recording of an incident */
+	BEFORE_MS = 2000,   /* of the time before a long stall that stay in the ring */
 	VERDICT_MS = 1500,  /* that a trigger waits for the stall that it may be part of */
 	LOOK_MS = 1000,     /* of what `top` shows */
 	ROWS_MAX = 256,
@@ -36,7 +37,8 @@ struct flight_vm {
 	struct watched_vm *vm;
 	struct frame_tap tap;
 	struct flight_ring *ring;
-	struct live *live;       /* NULL: out of memory, until the streams begin anew */
+	uint64_t held_ms;  /* when the ring was last needed from a stall's begin on; 0: it is not */
+	struct live *live; /* NULL: out of memory, until the streams begin anew */
 	struct metrics *metrics; /* NULL: not wanted, or as above */
 	bool over;               /* the VM is gone: nothing comes any more... */
 	uint64_t over_ms;        /* ...since then; what is known of it is kept for a while */
@@ -237,10 +239,14 @@ static void on_fired(void *context, const struct trigger_firing *firing)
 
 static void on_ongoing(void *context, const struct incident *incident, const char *vm_name)
 {
-	const struct flight_vm *v = context;
+	struct flight_vm *v = context;
+	const uint64_t back_ms = (uint64_t)length_of(incident) / 1000000 + BEFORE_MS;
 
 	(void)vm_name;
 	records_incident(v->records, incident);
+	/* It may last longer than the ring's frames are kept, and its report needs its begin. */
+	flight_ring_hold(v->ring, clock_tsc_read() - back_ms * (v->flight->host_hz / 1000));
+	v->held_ms = clock_monotonic_ms();
 }
 
 static void on_line(void *context, const char *line)
@@ -325,6 +331,8 @@ static void on_begin(void *context)
 						 .context = v};
 
 	flight_ring_clear(v->ring);
+	flight_ring_release(v->ring);
+	v->held_ms = 0;
 	v->over = false;
 	live_forget(v);
 	v->live = live_new(&options);
@@ -451,6 +459,22 @@ static void activity_tick(struct flight_vm *v)
 	log_tick(v);
 }
 
+/* The merged model ends a stall later than the early one, which knows what is in progress: the ring
+ * is held a while longer. */
+static void hold_tick(struct flight_vm *v)
+{
+	const uint64_t now = clock_monotonic_ms();
+
+	if (!v->held_ms)
+		return;
+	if (v->waiting.is || live_ongoing(v->live, COLLECTOR_VM)) {
+		v->held_ms = now;
+	} else if (now - v->held_ms > watched_vm_config(v->vm)->flight_ns / 1000000) {
+		flight_ring_release(v->ring);
+		v->held_ms = 0;
+	}
+}
+
 /* The memory of a VM that is gone. */
 static void over_tick(struct flight_vm *v)
 {
@@ -469,6 +493,8 @@ void flight_tick(struct flight *f)
 			live_drop(v);
 		if (v->live && !v->over)
 			activity_tick(v);
+		if (v->live && !v->over)
+			hold_tick(v);
 		if (v->pairs && !v->over)
 			pair_watch_tick(v->pairs);
 		if (v->live && v->waiting.is && clock_monotonic_ms() >= v->waiting.due_ms)

@@ -39,6 +39,8 @@ struct frame_list {
 struct flight_ring {
 	uint64_t age_ticks;
 	size_t max_bytes;
+	bool held; /* frames since held_tsc stay, whatever their age */
+	uint64_t held_tsc;
 	struct frame_list recent; /* in order of arrival */
 	struct frame_list kept;   /* from before, in order of arrival */
 	struct frame_unpacker *unpacker;
@@ -190,6 +192,24 @@ static void kept_bound(struct flight_ring *r)
 	}
 }
 
+static bool expired(const struct flight_ring *r, const struct held_frame *f, uint64_t now_tsc)
+{
+	return (int64_t)(now_tsc - f->arrival_tsc) > (int64_t)r->age_ticks &&
+	       !(r->held && (int64_t)(f->arrival_tsc - r->held_tsc) >= 0);
+}
+
+void flight_ring_hold(struct flight_ring *r, uint64_t since_tsc)
+{
+	if (!r->held || (int64_t)(since_tsc - r->held_tsc) < 0)
+		r->held_tsc = since_tsc;
+	r->held = true;
+}
+
+void flight_ring_release(struct flight_ring *r)
+{
+	r->held = false;
+}
+
 void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_tsc,
 		      struct frame_item *frame)
 {
@@ -209,8 +229,7 @@ void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_t
 	f->len = (uint32_t)view.len;
 	memcpy(f->bytes, view.bytes, view.len);
 	list_append(&r->recent, f);
-	while (r->recent.first != f &&
-	       (int64_t)(arrival_tsc - r->recent.first->arrival_tsc) > (int64_t)r->age_ticks)
+	while (r->recent.first != f && expired(r, r->recent.first, arrival_tsc))
 		recent_retire(r);
 	kept_bound(r);
 	while (r->recent.first != f && r->recent.bytes + r->kept.bytes > r->max_bytes) {

@@ -17,9 +17,9 @@
 struct flight_ring;
 struct recording_writer;
 
-/* Allocates a ring. Frames are removed when they are older than age_ns or when recent and older
- * frames together exceed max_bytes. host_hz: frequency of arrival_tsc. Returns NULL if there is no
- * memory. */
+/* Allocates a ring. Frames are removed when they are older than age_ns and not held, or when recent
+ * and older frames together exceed max_bytes. host_hz: frequency of arrival_tsc. Returns NULL if
+ * there is no memory. */
 struct flight_ring *flight_ring_new(uint64_t age_ns, size_t max_bytes, uint64_t host_hz);
 void flight_ring_free(struct flight_ring *r); /* NULL is allowed */
 /* Removes all frames: the streams start again. */
@@ -27,6 +27,12 @@ void flight_ring_clear(struct flight_ring *r);
 /* Adds a copy of a frame. Without memory for it, counts it as refused. */
 void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_tsc,
 		      struct frame_item *frame);
+
+/* Keeps frames that arrived at since_tsc or later, whatever their age, until
+ * flight_ring_release(). max_bytes still holds. If frames are held already, the earlier time
+ * counts. */
+void flight_ring_hold(struct flight_ring *r, uint64_t since_tsc);
+void flight_ring_release(struct flight_ring *r);
 
 /* The receiver of frames: a recording or a client of the control socket. */
 struct frame_taker {

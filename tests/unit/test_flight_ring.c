@@ -17,7 +17,7 @@
 
 #define SECOND 1000000000ull
 
-enum { VM = 1, AGE_SECONDS = 10, NOTES_MAX = 16 };
+enum { VM = 1, AGE_SECONDS = 10, NOTES_MAX = 16, RING_BYTES = 1 << 20 };
 
 struct ring {
 	struct flight_ring *ring;
@@ -32,7 +32,7 @@ static int setup(void **state)
 	struct ring *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
-	r->ring = flight_ring_new(AGE_SECONDS * SECOND, 1 << 20, SECOND);
+	r->ring = flight_ring_new(AGE_SECONDS * SECOND, RING_BYTES, SECOND);
 	r->maker = frame_maker_new();
 	assert_non_null(r->ring);
 	assert_non_null(r->maker);
@@ -131,12 +131,50 @@ static void test_a_pause_and_a_migration_do_not_replace_each_other(void **state)
 	assert_int_equal(r->kinds[2], NOTE_CHANNEL_DOWN);
 }
 
+/* The same frames, as many seconds later, with and without a hold from the fourth second on. */
+static void test_what_is_held_outlives_its_age(void **state)
+{
+	struct ring *r = *state;
+
+	for (uint64_t second = 1; second <= 6; second++)
+		note_push(r, second, VM, NOTE_CHANNEL_UP);
+	flight_ring_hold(r->ring, 4 * SECOND);
+	flight_ring_hold(r->ring, 5 * SECOND); /* a later stall does not let go of the first */
+	note_push(r, 60, VM, NOTE_CHANNEL_DOWN);
+	notes_read(r);
+	assert_int_equal(r->n, 4);
+	assert_int_equal(r->kinds[0], NOTE_CHANNEL_UP);
+	assert_int_equal(r->kinds[3], NOTE_CHANNEL_DOWN);
+	flight_ring_release(r->ring);
+	note_push(r, 61, VM, NOTE_CHANNEL_UP);
+	r->n = 0;
+	notes_read(r);
+	assert_int_equal(r->n, 2);
+}
+
+static void test_memory_bounds_what_is_held(void **state)
+{
+	struct ring *r = *state;
+	struct flight_ring_stats stats;
+
+	note_push(r, 1, VM, NOTE_CHANNEL_UP);
+	flight_ring_hold(r->ring, 0);
+	for (uint64_t second = 2; second <= 20000; second++)
+		note_push(r, second, VM, NOTE_CHANNEL_UP);
+	flight_ring_stats_get(r->ring, &stats);
+	assert_true(stats.bytes <= RING_BYTES);
+	assert_true(stats.early > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_migration_outlives_its_age, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_a_pause_and_a_migration_do_not_replace_each_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_held_outlives_its_age, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_memory_bounds_what_is_held, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

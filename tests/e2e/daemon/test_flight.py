@@ -114,6 +114,21 @@ class FlightTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         until("the snapshot's folder", lambda: os.path.isdir(done.stdout.strip()))
 
+    def test_a_stall_beyond_the_rings_time_is_whole(self):
+        daemon = self.daemon()
+        folder, _ = self.folder_after_stall(daemon, 3 * FLIGHT_S)
+        report = json.loads((folder / "report.json").read_text())
+        paused = [i for i in report["incidents"] if i["verdict"] == "vm_paused"]
+        self.assertEqual(len(paused), 1, report["incidents"])
+        self.assertGreater(paused[0]["end_ns"] - paused[0]["begin_ns"], 3 * FLIGHT_S * 0.95e9)
+        time.sleep(2.5 * FLIGHT_S)  # then the ring keeps its usual time again
+        done = daemon.ctl("snapshot", "web1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        snapshot = pathlib.Path(done.stdout.strip())
+        until("the snapshot's folder", snapshot.is_dir)
+        report = json.loads((snapshot / "report.json").read_text())
+        self.assertLess((report["end_ns"] - report["begin_ns"]) / 1e9, FLIGHT_S + 2)
+
     def test_the_command_reads_the_incident(self):
         daemon = self.daemon()
         got = daemon.folder / "got"
