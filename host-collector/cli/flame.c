@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/stall/describe.h"
 #include "host-collector/analyze/flame/flame.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/flame_draw.h"
 #include "host-collector/cli/narrow_options.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/view/folded_text.h"
 #include "proto/program/output.h"

@@ -6,6 +6,7 @@
 
 #include "clock/sample.h"
 #include "host-collector/util/json_add.h"
+#include "host-collector/view/finding_text.h"
 
 /* "stall", the trigger's name, or "snapshot"; static. */
 static const char *incident_summary_trigger(const struct incident_summary *s)
@@ -33,8 +34,8 @@ struct json_object *incident_summary_json(const struct incident_summary *s)
 	if (incident) {
 		json_add_text(o, "verdict", verdict_name(incident->verdict));
 		json_add_text(o, "confidence", confidence_name(incident->confidence));
-		json_add_text(o, "because", incident->because);
-		json_add_text(o, "denied", incident->denied);
+		json_add_text(o, "because", because_text(incident).text);
+		json_add_text(o, "denied", denied_text(incident).text);
 		json_add_int(o, "guest_cpu", incident->guest_cpu);
 		json_add_int(o, "vcpu", incident->vcpu);
 		json_add_int(o, "duration_ns", incident->end.ns - incident->begin.ns);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/lru.h"
 
 enum { VCPUS_MAX = 1024 };

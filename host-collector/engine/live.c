@@ -11,6 +11,7 @@
 #include "host-collector/analyze/stall/coverage.h"
 #include "host-collector/analyze/stall/describe.h"
 #include "host-collector/engine/account.h"
+#include "host-collector/util/duration.h"
 #include "proto/recording.h"
 
 enum { AGENTS_MAX = MODEL_VMS_MAX };

@@ -6,6 +6,7 @@
 
 #include "host-collector/engine/account.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/view/finding_text.h"
 
 enum { RANK_FIRST = 1, CULPRIT_BYTES = 256 };
 
@@ -79,8 +80,8 @@ static void stall_write(struct trace_file *f, struct boottime *boottime, uint64_
 	trace_annotate_int(f, "incident", (int64_t)number);
 	trace_annotate_text(f, "verdict", verdict_name(i->verdict));
 	trace_annotate_text(f, "confidence", confidence_name(i->confidence));
-	trace_annotate_text(f, "why", escape(i->because).text);
-	trace_annotate_text(f, "denied", escape(i->denied).text);
+	trace_annotate_text(f, "why", escape(because_text(i).text).text);
+	trace_annotate_text(f, "denied", escape(denied_text(i).text).text);
 	trace_annotate_int(f, "duration_ns", i->end.ns - i->begin.ns);
 	trace_annotate_int(f, "error_ns", (int64_t)i->err_ns);
 	culprits_annotate(f, i);

@@ -9,6 +9,7 @@
 #include "clock/sample.h"
 #include "host-collector/util/json_add.h"
 #include "host-collector/util/json_string.h"
+#include "host-collector/view/finding_text.h"
 
 /* A line keeps its bounds also if each byte of a text is escaped with six. */
 enum { TEXT_MAX = 511 };
@@ -270,7 +271,11 @@ struct json_object *incident_record_json(const struct incident_record *r, const 
 	json_add(o, "culprits", culprits_json(r));
 	storage_add(o, r->storage);
 	evidence_nulls_add(o);
-	add_text(o, "guest_text", !r->guest_text ? NULL : i ? i->because : r->text, TEXT_MAX);
+	add_text(o, "guest_text",
+		 !r->guest_text ? NULL
+		 : i            ? because_text(i).text
+				: r->text,
+		 TEXT_MAX);
 	add_text(o, "guest_task", guest ? i->task_comm : NULL, 15);
 	others_add(o);
 	return o;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host-collector/util/escape.h"
+#include "host-collector/view/finding_text.h"
 
 void sql_row_clear(struct sql_row *row)
 {
@@ -58,8 +59,8 @@ bool sql_incidents_row(const struct report *r, size_t index, struct sql_row *row
 	sql_row_number(row, INCIDENTS_duration_ns, i->end.ns - i->begin.ns);
 	sql_row_text(row, INCIDENTS_verdict, verdict_name(i->verdict));
 	sql_row_text(row, INCIDENTS_confidence, confidence_name(i->confidence));
-	sql_row_text(row, INCIDENTS_because, i->because);
-	sql_row_text(row, INCIDENTS_denied, i->denied);
+	sql_row_text(row, INCIDENTS_because, because_text(i).text);
+	sql_row_text(row, INCIDENTS_denied, denied_text(i).text);
 	if (i->task_pid > 0) {
 		sql_row_number(row, INCIDENTS_task_pid, i->task_pid);
 		sql_row_text(row, INCIDENTS_task, i->task_comm);

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "host-collector/analyze/stall/coverage.h"
-#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/view/finding_text.h"
 
 enum { VCPUS_NAMED = 8, GAPS_SHOWN = 4 };
 
@@ -63,7 +64,7 @@ static void count_write(const struct report *r, struct headline *h)
 			 span.text);
 		snprintf(h->rest, sizeof(h->rest), ", the longest %s on guest CPU %u of VM %s: %s",
 			 duration_text(worst->end.ns - worst->begin.ns).text, worst->guest_cpu,
-			 vm_name(r, worst->vm).text, escape(worst->because).text);
+			 vm_name(r, worst->vm).text, escape(because_text(worst).text).text);
 	} else if (!reported) {
 		snprintf(h->count, sizeof(h->count),
 			 "Cannot tell whether there was a stall of %s or more in %s",

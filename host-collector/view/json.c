@@ -9,6 +9,7 @@
 
 #include "host-collector/analyze/stall/coverage.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/view/finding_text.h"
 #include "host-collector/view/headline.h"
 #include "host-collector/util/json_add.h"
 #include "host-collector/util/json_string.h"
@@ -120,7 +121,7 @@ static json *evidence_json(const struct report *r, const struct incident *i)
 
 		json_add_int(evidence, "t_ns", from->t.ns);
 		json_add_int(evidence, "duration_ns", from->duration_ns);
-		json_add_text(evidence, "text", from->text);
+		json_add_text(evidence, "text", finding_text(&from->seen, 1).text);
 		if (waiter)
 			json_add(evidence, "waiter_stack", stack_json(waiter));
 		if (waker)
@@ -143,7 +144,7 @@ static json *detectors_json(const struct incident *i)
 			 from->sight == SIGHT_BLIND
 				 ? NULL
 				 : json_object_new_boolean(from->sight == SIGHT_YES));
-		json_add_text(detector, "why", from->why);
+		json_add_text(detector, "why", finding_text(&from->why, 1).text);
 		json_object_array_add(array, detector);
 	}
 	return array;
@@ -229,7 +230,7 @@ static json *incident_json(const struct report *r, const struct incident *i)
 		if (i->runner_up != VERDICT_UNDETERMINED)
 			json_add_text(incident, "runner_up", verdict_name(i->runner_up));
 		json_add_text(incident, "confidence", confidence_name(i->confidence));
-		json_add_text(incident, "because", i->because);
+		json_add_text(incident, "because", because_text(i).text);
 		json_add(incident, "causes", causes_json(i));
 	}
 	if (i->short_waits)
@@ -238,7 +239,7 @@ static json *incident_json(const struct report *r, const struct incident *i)
 		json_add_int(incident, "aftershock_of_ns", i->aftershock_of.ns);
 		json_add_int(incident, "aftershock_charged_ns", i->aftershock_ns);
 	}
-	json_add_text(incident, "denied", i->denied);
+	json_add_text(incident, "denied", denied_text(i).text);
 	json_add(incident, "breakdown_ns", states_json(i->breakdown_ns));
 	if (i->inconsistent)
 		json_add_bool(incident, "inconsistent", true);

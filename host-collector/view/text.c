@@ -7,8 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/view/finding_text.h"
 #include "host-collector/view/runs.h"
 #include "host-collector/view/headline.h"
 #include "host-collector/view/text_internal.h"
@@ -168,7 +169,7 @@ void text_ongoing_write(const struct incident *i, const char *vm_name, const str
 	if (i->verdict != VERDICT_UNDETERMINED)
 		fprintf(p.out, "%s (%s), ", verdict_name(i->verdict),
 			confidence_name(i->confidence));
-	fprintf(p.out, "%s\n", escape(i->because).text);
+	fprintf(p.out, "%s\n", escape(because_text(i).text).text);
 	page_close(&p, out);
 }
 

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/util/wrap.h"
+#include "host-collector/view/finding_text.h"
 #include "host-collector/view/text_internal.h"
 #include "host-collector/view/text_time.h"
 
@@ -29,7 +30,7 @@ static void brief_write(const struct page *p, const struct incident *i, bool cut
 			   duration_text(incident_ns(i)).text, i->ongoing ? " so far" : "",
 			   verdict_name(i->verdict), confidence_name(i->confidence),
 			   escape(report_vm_name(p->report, i->vm)).text, i->guest_cpu,
-			   escape(i->because).text);
+			   escape(because_text(i).text).text);
 
 	if (len < 0)
 		return;

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "host-collector/analyze/scene/strip.h"
-#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/util/wrap.h"
 #include "host-collector/view/advice.h"
+#include "host-collector/view/finding_text.h"
 #include "host-collector/view/text_internal.h"
 #include "host-collector/view/text_time.h"
 
@@ -207,7 +208,7 @@ static void evidence_write(const struct page *p, const struct incident *i)
 
 		fprintf(p->out, "   %-8s %9s  %8s  %s\n", k ? "" : "seen",
 			time_since(i->begin, e->t).text, duration_text(e->duration_ns).text,
-			escape(e->text).text);
+			escape(finding_text(&e->seen, 1).text).text);
 		stack_write(p, "slept in", e->waiter_stack);
 		stack_write(p, "woken from", e->waker_stack);
 	}
@@ -292,7 +293,8 @@ static void detectors_write(const struct page *p, const struct incident *i)
 		const struct report_detector *x = &i->detectors[d];
 
 		fprintf(p->out, "   %-8s %-14s  %s: %s\n", d ? "" : "detector",
-			detector_name((enum detector)d), sights[x->sight], escape(x->why).text);
+			detector_name((enum detector)d), sights[x->sight],
+			escape(finding_text(&x->why, 1).text).text);
 	}
 }
 
@@ -384,13 +386,13 @@ void incident_write(const struct page *p, const struct incident *i)
 {
 	headline_write(p, i);
 	if (!i->healthy) {
-		fprintf(p->out, "   %-8s %s\n", "why", escape(i->because).text);
+		fprintf(p->out, "   %-8s %s\n", "why", escape(because_text(i).text).text);
 		culprits_write(p, i);
 		sure_write(p, i);
 		advice_write(p, i->verdict);
 	}
 	when_write(p, i);
-	fprintf(p->out, "   %-8s %s\n", "denied", escape(i->denied).text);
+	fprintf(p->out, "   %-8s %s\n", "denied", escape(denied_text(i).text).text);
 	strip_write(p, i);
 	breakdown_write(p, i);
 	if (i->healthy)

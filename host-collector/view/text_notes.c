@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/view/text_time.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/util/duration.h"
 
 struct time_text time_when(const struct report *r, struct host_ns t, bool with_date)
 {

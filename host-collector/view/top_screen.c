@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "host-collector/analyze/stall/describe.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/util/wrap.h"
 

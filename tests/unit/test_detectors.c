@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Of each stall, every detector says that it saw it, or why not. */
+#include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 
 #include "tests/unit/balance.h"
@@ -155,9 +156,9 @@ static void every_detector_says_whether_it_saw_it(void **state)
 			const struct report_detector *x = &r->incidents[0].detectors[d];
 
 			print_message("    %s %d: %s\n", detector_name((enum detector)d),
-				      (int)x->sight, x->why);
+				      (int)x->sight, finding_text(&x->why, 1).text);
 			assert_int_equal(x->sight, stories[k].saw[d]);
-			assert_non_null(strstr(x->why, stories[k].why[d]));
+			assert_non_null(strstr(finding_text(&x->why, 1).text, stories[k].why[d]));
 		}
 		report_free(r);
 		report_builder_free(b);

@@ -66,7 +66,8 @@ static void incident_fill(struct incident *i)
 			       .n_causes = 1,
 			       .n_culprits = 2};
 	snprintf(i->task_comm, sizeof(i->task_comm), "secret-task");
-	snprintf(i->because, sizeof(i->because), "secret-task waited");
+	i->because[0].kind = FINDING_SEEN_EVENT;
+	snprintf(i->because[0].name, sizeof(i->because[0].name), "secret-task waited");
 	i->causes[0] = (struct report_cause){VERDICT_VCPU_NOT_SCHEDULED, 250000000};
 	i->breakdown_ns[VCPU_RUNNABLE] = 250000000;
 	i->culprits[0] = (struct report_culprit){
@@ -171,7 +172,8 @@ static void test_hostile(void **state)
 		memset(c->vm.name, '\x1b', sizeof(c->vm.name) - 1);
 	}
 	memset(incident.task_comm, '"', sizeof(incident.task_comm) - 1);
-	memset(incident.because, '\x02', sizeof(incident.because) - 1);
+	incident.because[0].kind = FINDING_SEEN_EVENT;
+	memset(incident.because[0].name, '\x02', sizeof(incident.because[0].name) - 1);
 	r = record_of(&incident, culprits);
 	r.guest_text = true;
 	assert_true(line_of(&r, "0123456789abcdef0123456789abcdef") > 0);
@@ -197,7 +199,8 @@ static void test_hostile_texts(void **state)
 	(void)state;
 	incident_fill(&incident);
 	incident.n_culprits = 0;
-	memset(incident.because, '\x7f', sizeof(incident.because) - 1);
+	incident.because[0].kind = FINDING_SEEN_EVENT;
+	memset(incident.because[0].name, '\x7f', sizeof(incident.because[0].name) - 1);
 	memset(&facts, '\x01', sizeof(facts));
 	facts.uuid[0] = facts.pod_uid[0] = 0;
 	memset(&storage, '\x1b', sizeof(storage));

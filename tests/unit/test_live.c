@@ -16,6 +16,7 @@
 #include "host-collector/analyze/scene/strip.h"
 #include "host-collector/engine/live.h"
 #include "host-collector/util/wrap.h"
+#include "host-collector/view/finding_text.h"
 #include "host-collector/view/text.h"
 #include "tests/unit/synth.h"
 
@@ -85,7 +86,7 @@ static void on_ongoing(void *context, const struct incident *incident, const cha
 	snprintf(line, sizeof(line), "ongoing %lld ms: %s CPU %u %s (%s): %s",
 		 (long long)((incident->end.ns - incident->begin.ns) / MS), vm_name,
 		 incident->guest_cpu, verdict_name(incident->verdict),
-		 confidence_name(incident->confidence), incident->because);
+		 confidence_name(incident->confidence), because_text(incident).text);
 	assert_true(incident->ongoing);
 	free(narrow_text(context, NULL, incident));
 	on_line(context, line);
@@ -134,7 +135,7 @@ static void on_incident(void *context, const struct report *report)
 		      confidence_name(report->incidents[0].confidence),
 		      (double)(report->incidents[0].begin.ns - synth_host_ns(0)) / 1e9,
 		      (double)(report->incidents[0].end.ns - synth_host_ns(0)) / 1e9,
-		      report->incidents[0].because);
+		      because_text(&report->incidents[0]).text);
 	strip_draw(s, report, s->drawn[s->n_incidents]);
 	s->reported_ns[s->n_incidents] = s->now_ns;
 	s->incidents[s->n_incidents++] = report->incidents[0];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Guest CPUs that are taken offline, come back, or lose their vCPU: none of it is a stall, and none
  * of it hides one. */
+#include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 
 #include "host-collector/analyze/stall/verdict.h"
@@ -172,7 +173,7 @@ static void offline_is_no_stall(void **state)
 		print_message("  %s: %zu\n", stories[k].name, r->n_incidents);
 		for (size_t i = 0; i < r->n_incidents; i++) {
 			print_message("    %s: %s\n", verdict_name(r->incidents[i].verdict),
-				      r->incidents[i].because);
+				      because_text(&r->incidents[i]).text);
 			assert_incident_balances(&r->incidents[i]);
 			assert_int_equal(r->incidents[i].verdict, stories[k].verdict);
 			assert_true(llabs(r->incidents[i].begin.ns - stories[k].begin_us * 1000) <
@@ -241,7 +242,8 @@ static void a_stall_on_a_new_cpu_is_likely_at_most(void **state)
 	r = report_builder_finish(b);
 	assert_int_equal(r->n_incidents, 1);
 	print_message("  %s (%s): %s\n", verdict_name(r->incidents[0].verdict),
-		      confidence_name(r->incidents[0].confidence), r->incidents[0].because);
+		      confidence_name(r->incidents[0].confidence),
+		      because_text(&r->incidents[0]).text);
 	assert_int_equal(r->incidents[0].guest_cpu, 1);
 	assert_true(r->incidents[0].breakdown_ns[VCPU_UNKNOWN] > 590000000);
 	assert_int_equal(r->incidents[0].confidence, CONFIDENCE_LIKELY);

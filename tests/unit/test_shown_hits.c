@@ -2,6 +2,7 @@
 /* The events that the user chose, as evidence of a stall: those of its vCPU and in its time, and no
  * others; as many as fit, and the number of the rest. */
 #include "host-collector/analyze/stall/facts.h"
+#include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 
 enum { NO_EVENT = 99, LINES_MAX = 24 };
@@ -83,13 +84,14 @@ static void lines_of(const struct incident *incident, struct lines *out)
 	*out = (struct lines){.n_evidence = incident->n_evidence};
 	for (size_t i = 0; i < incident->n_evidence; i++) {
 		const struct report_evidence *e = &incident->evidence[i];
+		const struct finding_text t = finding_text(&e->seen, 1);
 
-		if (strncmp(e->text, "host:", 5) && strncmp(e->text, "guest:", 6) &&
-		    !strstr(e->text, "that were chosen"))
+		if (strncmp(t.text, "host:", 5) && strncmp(t.text, "guest:", 6) &&
+		    !strstr(t.text, "that were chosen"))
 			continue;
 		assert_true(out->n < LINES_MAX);
 		snprintf(out->text[out->n++], sizeof(out->text[0]), "%lld: %s",
-			 (long long)e->t.ns / 1000000, e->text);
+			 (long long)e->t.ns / 1000000, t.text);
 		assert_int_equal(e->duration_ns, 0);
 	}
 }

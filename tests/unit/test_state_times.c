@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "host-collector/analyze/stall/state_times.h"
+#include "host-collector/view/finding_text.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
 
@@ -21,7 +22,7 @@ static struct incident stall(int64_t begin, int64_t end)
 			     .verdict = VERDICT_GUEST_SPIN,
 			     .runner_up = VERDICT_VM_PAUSED,
 			     .confidence = CONFIDENCE_DECIDED,
-			     .because = "it kept the CPU"};
+			     .because = {{.kind = FINDING_TASK_KEPT_CPU}}};
 
 	i.breakdown_ns[VCPU_GUEST] = end - begin;
 	return i;
@@ -36,7 +37,7 @@ static void what_adds_up_keeps_its_verdict(void **state)
 	assert_false(i.inconsistent);
 	assert_int_equal(i.verdict, VERDICT_GUEST_SPIN);
 	assert_int_equal(i.confidence, CONFIDENCE_DECIDED);
-	assert_string_equal(i.because, "it kept the CPU");
+	assert_int_equal(i.because[0].kind, FINDING_TASK_KEPT_CPU);
 }
 
 static void what_does_not_add_up_says_its_real_sum(void **state)
@@ -50,7 +51,7 @@ static void what_does_not_add_up_says_its_real_sum(void **state)
 	assert_int_equal(i.verdict, VERDICT_UNDETERMINED);
 	assert_int_equal(i.runner_up, VERDICT_UNDETERMINED);
 	assert_int_equal(i.confidence, CONFIDENCE_UNDETERMINED);
-	assert_non_null(strstr(i.because, "its states sum to 207 ns, 200 ns passed"));
+	assert_non_null(strstr(because_text(&i).text, "its states sum to 207 ns, 200 ns passed"));
 }
 
 static void a_negative_state_is_found_though_the_sum_is_right(void **state)
@@ -62,8 +63,9 @@ static void a_negative_state_is_found_though_the_sum_is_right(void **state)
 	i.breakdown_ns[VCPU_UNKNOWN] = -62;
 	incident_verify(&i);
 	assert_true(i.inconsistent);
-	assert_non_null(strstr(i.because, "state unknown has -62 ns (all states sum to 200 ns, "
-					  "200 ns passed)"));
+	assert_non_null(strstr(because_text(&i).text,
+			       "state unknown has -62 ns (all states sum to 200 ns, "
+			       "200 ns passed)"));
 }
 
 static char *written(const struct report *r, bool json)

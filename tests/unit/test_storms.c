@@ -2,6 +2,7 @@
 /* Storms: many waits of a vCPU, each shorter than the threshold. Which are incidents, which are a
  * fair share of a pCPU, what samples of their stacks say, and that no time is told twice beside the
  * stretches of a guest's tasks. */
+#include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 
 #include "host-collector/analyze/stall/verdict.h"
@@ -385,7 +386,7 @@ static void told_once(const struct report *r, const struct storm *s)
 			      (long long)x->begin.ns / 1000000, (long long)x->end.ns / 1000000,
 			      verdict_name(x->verdict), confidence_name(x->confidence),
 			      x->short_waits, (long long)x->breakdown_ns[s->state] / 1000000,
-			      x->because);
+			      because_text(x).text);
 		if (s->verdict) {
 			assert_int_equal(x->verdict, s->verdict);
 			assert_int_equal(x->confidence, s->confidence);

@@ -2,6 +2,7 @@
 /* Events that the user chose: what a reader makes of their descriptions and records, whatever is
  * missing, and that they pass codec, pipeline and model unchanged. */
 #include "host-collector/analyze/stall/builder.h"
+#include "host-collector/view/finding_text.h"
 #include "proto/codec.h"
 #include "proto/event_fields.h"
 #include "proto/user_event.h"
@@ -399,7 +400,8 @@ static void a_stall_of_a_recording_has_them(void **state)
 	assert_non_null(r);
 	assert_int_equal(r->n_incidents, 1);
 	for (size_t i = 0; i < r->incidents[0].n_evidence; i++) {
-		const char *text = r->incidents[0].evidence[i].text;
+		const struct finding_text seen = finding_text(&r->incidents[0].evidence[i].seen, 1);
+		const char *text = seen.text;
 
 		if (!strstr(text, "sched_process_exec"))
 			continue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* From events to verdicts: every rule by a story that only it explains, and stories that are no
  * stall at all. */
+#include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 
 #include "host-collector/analyze/stall/verdict.h"
@@ -544,7 +545,8 @@ static void every_cause_gets_its_verdict(void **state)
 		print_message("  %s: %s, %s, %s; denied: %s\n", e->name,
 			      r->n_incidents ? verdict_name(i->verdict) : "no incident",
 			      r->n_incidents ? confidence_name(i->confidence) : "",
-			      r->n_incidents ? i->because : "", r->n_incidents ? i->denied : "");
+			      r->n_incidents ? because_text(i).text : "",
+			      r->n_incidents ? denied_text(i).text : "");
 		assert_int_equal(r->n_incidents, 1);
 		assert_balances(r);
 		assert_int_equal(i->verdict, e->verdict);
@@ -627,7 +629,7 @@ static void three_causes_are_named_with_their_shares(void **state)
 	assert_int_equal(i->causes[2].verdict, VERDICT_VMM_LOCK);
 	assert_int_equal(i->verdict, VERDICT_VM_PAUSED);
 	assert_int_equal(i->runner_up, VERDICT_VCPU_NOT_SCHEDULED);
-	assert_non_null(strstr(i->because, "no single cause: vm_paused took 140 ms"));
+	assert_non_null(strstr(because_text(i).text, "no single cause: vm_paused took 140 ms"));
 	assert_true(i->n_culprits >= 2);
 	report_free(r);
 }
@@ -726,7 +728,7 @@ static void who_pays_for_a_pause_blames_nobody_for_sure(void **state)
 	assert_int_equal(i->verdict, VERDICT_GUEST_SPIN);
 	assert_int_equal(i->confidence, CONFIDENCE_LIKELY);
 	assert_non_null(
-		strstr(i->because,
+		strstr(because_text(i).text,
 		       "the guest's kernel charged victim (50) for 150 ms of the previous stall"));
 	assert_int_equal(i->aftershock_ns, 150000000);
 	assert_int_equal(i->aftershock_of.ns, r->incidents[0].begin.ns);
@@ -737,7 +739,7 @@ static void who_pays_for_a_pause_blames_nobody_for_sure(void **state)
 	i = &r->incidents[r->n_incidents - 1];
 	assert_int_equal(i->begin.ns, 851000000);
 	assert_int_equal(i->verdict, VERDICT_GUEST_SPIN);
-	assert_null(strstr(i->because, "pays"));
+	assert_null(strstr(because_text(i).text, "pays"));
 	assert_int_equal(i->aftershock_ns, 0);
 	report_free(r);
 }
@@ -765,7 +767,8 @@ static void what_is_normal_is_not_learnt_from_the_sick_state(void **state)
 	assert_true(r->n_incidents >= 1);
 	assert_int_equal(i->begin.ns, 3210000000);
 	assert_int_equal(i->detectors[DETECTOR_TICKS].sight, SIGHT_YES);
-	assert_non_null(strstr(i->detectors[DETECTOR_TICKS].why, "normally one every 4."));
+	assert_non_null(strstr(finding_text(&i->detectors[DETECTOR_TICKS].why, 1).text,
+			       "normally one every 4."));
 	report_free(r);
 }
 
@@ -948,7 +951,7 @@ static void a_crowd_is_summed_by_cgroup_and_a_vm_named(void **state)
 
 	(void)state;
 	assert_int_equal(r->n_incidents, 1);
-	assert_string_equal(i->because,
+	assert_string_equal(because_text(i).text,
 			    "the vCPU was ready to run but waited 600 ms for a pCPU, held by 20 "
 			    "tasks such as job-0 (600) in turn: 500 ms");
 	assert_int_equal(i->n_culprits, 3);
@@ -1001,12 +1004,12 @@ static void who_held_the_pcpu_is_said_in_words(void **state)
 	struct report *r = judge(crowd_of_many_names, false);
 
 	(void)state;
-	assert_string_equal(r->incidents[0].because,
+	assert_string_equal(because_text(&r->incidents[0]).text,
 			    "the vCPU was ready to run but waited 600 ms for a pCPU, held by 20 "
 			    "tasks in cgroup /batch.slice in turn: 500 ms");
 	report_free(r);
 	r = judge(vm_holds_the_pcpu, false);
-	assert_string_equal(r->incidents[0].because,
+	assert_string_equal(because_text(&r->incidents[0]).text,
 			    "the vCPU was ready to run but waited 500 ms for a pCPU, held by VM "
 			    "web2, vCPU 0: CPU 0/KV (888)");
 	report_free(r);
@@ -1014,14 +1017,14 @@ static void who_held_the_pcpu_is_said_in_words(void **state)
 	r = judge(vm_holds_the_pcpu, false);
 	claims = false;
 	assert_string_equal(
-		r->incidents[0].because,
+		because_text(&r->incidents[0]).text,
 		"the vCPU was ready to run but waited 500 ms for a pCPU, held by VM "
 		"web2, vCPU 0 (unverified name, a process of user 1000): CPU 0/KV (888)");
 	assert_true(r->incidents[0].culprits[0].vm.claimed);
 	assert_int_equal(r->incidents[0].culprits[0].vm.uid, 1000);
 	report_free(r);
 	r = judge(thread_id_used_again, false);
-	assert_string_equal(r->incidents[0].because,
+	assert_string_equal(because_text(&r->incidents[0]).text,
 			    "the vCPU was ready to run but waited 500 ms for a pCPU, held by hog "
 			    "(888)");
 	assert_int_equal(r->incidents[0].n_groups, 0);
@@ -1051,7 +1054,7 @@ static void a_quota_is_named_with_its_cgroup_and_values(void **state)
 
 	(void)state;
 	assert_int_equal(r->n_incidents, 1);
-	assert_string_equal(i->because,
+	assert_string_equal(because_text(i).text,
 			    "the VM's cgroup /machine.slice/web.scope was out of CPU quota for "
 			    "500 ms: it gets 25.0 ms of CPU time in every 100 ms");
 	assert_string_equal(i->quota.cgroup, "/machine.slice/web.scope");
@@ -1062,14 +1065,14 @@ static void a_quota_is_named_with_its_cgroup_and_values(void **state)
 	i = r->incidents;
 	assert_int_equal(r->n_incidents, 1);
 	assert_string_equal(
-		i->because,
+		because_text(i).text,
 		"the VM's cgroup ...ble.slice/kubepods-burstable-pod5c8e5c2e_0a5b_4d0a_9d2f_"
 		"3a1f5c2f7e11.slice/cri-containerd-3f1c.scope was out of CPU quota "
 		"for 500 ms");
 	assert_int_equal(i->quota.quota_us, 0);
 	report_free(r);
 	r = judge(quota_counted, false); /* a recording that names no cgroup */
-	assert_string_equal(r->incidents[0].because,
+	assert_string_equal(because_text(&r->incidents[0]).text,
 			    "the VM's cgroup was out of CPU quota for 500 ms");
 	assert_string_equal(r->incidents[0].quota.cgroup, "");
 	report_free(r);
@@ -1252,7 +1255,7 @@ static void what_is_no_stall_raises_no_incident(void **state)
 
 		print_message("  %s\n", decoys[k].name);
 		if (r->n_incidents)
-			fail_msg("%s: %s", decoys[k].name, r->incidents[0].because);
+			fail_msg("%s: %s", decoys[k].name, because_text(&r->incidents[0]).text);
 		report_free(r);
 		r = judge(decoys[k].emit, true);
 		assert_int_equal(r->n_incidents, decoys[k].healthy);

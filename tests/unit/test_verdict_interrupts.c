@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Stalls that an interrupt makes: one that KVM accepted and no handler took, a tick that the host's
  * timer brought late; and those that only look so. */
+#include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 
 #include "host-collector/analyze/stall/verdict.h"
@@ -336,8 +337,8 @@ static const struct {
 static void check(struct incident *i, size_t story)
 {
 	print_message("  %s: %s, %s: %s; denied: %s\n", stories[story].name,
-		      verdict_name(i->verdict), confidence_name(i->confidence), i->because,
-		      i->denied);
+		      verdict_name(i->verdict), confidence_name(i->confidence),
+		      because_text(i).text, denied_text(i).text);
 	assert_incident_balances(i);
 	assert_int_equal(i->verdict, stories[story].verdict);
 	assert_int_equal(i->confidence, stories[story].confidence);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Two CPUs of a guest of which one waits for what the other has: who waits for whom, and who kept
  * whom, where no PAUSE exit tells it. CPU 0 is the one that is judged. */
+#include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 
 #include "host-collector/analyze/stall/spins.h"
@@ -416,7 +417,7 @@ static void stack(struct model *m, uint32_t id, const char *leaf)
 static bool evident(const struct incident *i, const char *part)
 {
 	for (size_t k = 0; k < i->n_evidence; k++) {
-		if (strstr(i->evidence[k].text, part))
+		if (strstr(finding_text(&i->evidence[k].seen, 1).text, part))
 			return true;
 	}
 	return false;
@@ -444,14 +445,14 @@ static void who_waits_for_whom(void **state)
 		i = incident_of_cpu0(r);
 		assert_non_null(i);
 		print_message("  %s: %s, %s: %s\n", stories[k].name, verdict_name(i->verdict),
-			      confidence_name(i->confidence), i->because);
+			      confidence_name(i->confidence), because_text(i).text);
 		assert_int_equal(i->verdict, stories[k].verdict);
 		assert_int_equal(i->confidence, stories[k].confidence);
 		assert_true(i->n_culprits > 0);
 		assert_int_equal(i->culprits[0].host ? -i->culprits[0].pid : i->culprits[0].pid,
 				 stories[k].culprit);
 		if (stories[k].because)
-			assert_non_null(strstr(i->because, stories[k].because));
+			assert_non_null(strstr(because_text(i).text, stories[k].because));
 		if (stories[k].evidence)
 			assert_true(evident(i, stories[k].evidence));
 		else
@@ -485,7 +486,7 @@ static void a_wait_that_lasts_names_the_other(void **state)
 	for (size_t i = 0; i < n; i++) {
 		print_message("  CPU %u: %s, %s: %s\n", open[i].guest_cpu,
 			      verdict_name(open[i].verdict), confidence_name(open[i].confidence),
-			      open[i].because);
+			      because_text(&open[i]).text);
 		assert_int_equal(open[i].verdict, VERDICT_GUEST_SPIN);
 		assert_int_equal(open[i].culprits[0].pid, OWNER);
 		if (open[i].guest_cpu)

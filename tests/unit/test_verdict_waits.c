@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Stalls of a guest that waits for something outside its CPU: for another vCPU, a device, or a
  * guest of its own; and spins beside which another vCPU happens not to run. */
+#include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 
 #include "host-collector/analyze/stall/verdict.h"
@@ -292,14 +293,14 @@ static void what_a_guest_waits_for_is_told(void **state)
 		i = incident_of_cpu0(r);
 		assert_non_null(i);
 		print_message("  %s: %s, %s: %s; denied: %s\n", stories[k].name,
-			      verdict_name(i->verdict), confidence_name(i->confidence), i->because,
-			      i->denied);
+			      verdict_name(i->verdict), confidence_name(i->confidence),
+			      because_text(i).text, denied_text(i).text);
 		assert_int_equal(i->verdict, stories[k].verdict);
 		assert_int_equal(i->confidence, stories[k].confidence);
 		/* A doubt about another vCPU names it, and who held its pCPU. */
 		if (strstr(stories[k].name, "beside a preempted vCPU")) {
-			assert_non_null(
-				strstr(i->because, "may have waited for CPU 1, whose vCPU"));
+			assert_non_null(strstr(because_text(i).text,
+					       "may have waited for CPU 1, whose vCPU"));
 			assert_int_equal(i->culprits[i->n_culprits - 1].pid, 500);
 		}
 		assert_balances(r);
@@ -353,7 +354,7 @@ static void a_clock_that_steps_is_no_stall(void **state)
 		assert_int_equal(r->n_incidents, steps[k].reported);
 		assert_balances(r);
 		if (steps[k].reported) {
-			print_message("    %s\n", r->incidents[0].because);
+			print_message("    %s\n", because_text(&r->incidents[0]).text);
 			assert_int_equal(r->incidents[0].verdict, VERDICT_CLOCK_JUMP);
 			assert_int_equal(r->incidents[0].confidence,
 					 steps[k].proven ? CONFIDENCE_DECIDED : CONFIDENCE_LIKELY);

@@ -32,6 +32,15 @@ static struct stack *waiter_stack(void)
 	return s;
 }
 
+/* A finding whose sentence is `text`. */
+static struct finding says(const char *text)
+{
+	struct finding f = {.kind = FINDING_SEEN_EVENT};
+
+	snprintf(f.name, sizeof(f.name), "%s", text);
+	return f;
+}
+
 static struct incident paused(uint16_t cpu, int64_t begin_ms)
 {
 	struct incident i = {
@@ -52,8 +61,10 @@ static struct incident paused(uint16_t cpu, int64_t begin_ms)
 		.n_causes = 2,
 		.causes = {{VERDICT_VM_PAUSED, 400000000}, {VERDICT_VCPU_NOT_SCHEDULED, 50000000}},
 		.confidence = CONFIDENCE_DECIDED,
-		.because = "the vCPU thread was stopped for 400 ms by a signal from bash (900)",
-		.denied = "the CPU itself: its vCPU was kept from the guest for 400 ms",
+		.because = {{.kind = FINDING_THREAD_SIGNALLED,
+			     .ns = {400000000},
+			     .task = {{900, "bash"}}}},
+		.denied = {says("the CPU itself: its vCPU was kept from the guest for 400 ms")},
 		.breakdown_ns = {[VCPU_GUEST] = 90000000,
 				 [VCPU_RUNNABLE] = 10000000,
 				 [VCPU_STOPPED] = 400000000},
@@ -63,12 +74,17 @@ static struct incident paused(uint16_t cpu, int64_t begin_ms)
 		.n_evidence = 1,
 		.evidence = {{.t = {(begin_ms + 50) * 1000000},
 			      .duration_ns = 400000000,
-			      .text = "stopped by SIGSTOP from bash (900)",
+			      .seen = {.kind = FINDING_SEEN_STOP_SIGNAL,
+				       .n = {19},
+				       .task = {{900, "bash"}}},
 			      .waiter_stack = 7}},
 		.missing = 1u << MISSING_KVM_EVENTS,
-		.detectors = {{SIGHT_YES, "waiter (60) waited 400 ms for this CPU"},
-			      {SIGHT_BLIND, "too few ticks were seen to know their rate"},
-			      {SIGHT_NO, "shorter than the 20 s after which it speaks by default"}},
+		.detectors =
+			{{SIGHT_YES,
+			  {.kind = FINDING_WAITER, .ns = {400000000}, .task = {{60, "waiter"}}}},
+			 {SIGHT_BLIND, {.kind = FINDING_TICKS_TOO_FEW}},
+			 {SIGHT_NO,
+			  says("shorter than the 20 s after which it speaks by default")}},
 	};
 
 	return i;
@@ -126,7 +142,7 @@ static struct report *report_new(void)
 		.begin = {4000000000},
 		.end = {4200000000},
 		.ongoing = true,
-		.denied = "nothing",
+		.denied = {{.kind = FINDING_DENIED_NOTHING}},
 		.breakdown_ns = {[VCPU_GUEST] = 200000000},
 		.lost_interrupt = {
 			true, "msi", 34, 24, {4050000000}, 150000000, false, 77, "qemu-io"}};
@@ -224,7 +240,7 @@ static void hostile_names_leave_the_json_valid(void **state)
 	(void)state;
 	memcpy(r->incidents[0].task_comm, hostile, 15);
 	r->incidents[0].task_comm[15] = 0;
-	snprintf(r->incidents[0].because, sizeof(r->incidents[0].because), "%s", hostile);
+	r->incidents[0].because[0] = says(hostile);
 	free((char *)r->clocks[0].vm_name);
 	r->clocks[0].vm_name = strdup(hostile);
 	free((char *)r->losses[1].name);
@@ -402,9 +418,9 @@ static void hostile_names_cannot_steer_a_terminal(void **state)
 	(void)state;
 	memcpy(r->incidents[0].task_comm, hostile, 15);
 	memcpy(r->incidents[0].culprits[0].comm, hostile, 15);
-	snprintf(r->incidents[0].because, sizeof(r->incidents[0].because), "%s", hostile);
-	snprintf(r->incidents[0].denied, sizeof(r->incidents[0].denied), "%s", hostile);
-	snprintf(r->incidents[0].evidence[0].text, REPORT_TEXT_MAX, "%s", hostile);
+	r->incidents[0].because[0] = says(hostile);
+	r->incidents[0].denied[0] = says(hostile);
+	r->incidents[0].evidence[0].seen = says(hostile);
 	r->stacks[0]->frames[1].symbol = hostile;
 	r->stacks[0]->frames[2].module = hostile;
 	free((char *)r->clocks[0].vm_name);

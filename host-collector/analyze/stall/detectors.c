@@ -1,80 +1,72 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/analyze/stall/detectors.h"
 
-#include "host-collector/analyze/stall/describe.h"
-
 /* kernel/watchdog.c: twice watchdog_thresh, whose default is 10 s. */
 static const int64_t watchdog_default_ns = 20000000000;
 
-static void say(struct incident *out, enum detector d, enum detector_sight sight, const char *why)
+static void result(struct incident *out, enum detector d, enum detector_sight sight,
+		   struct finding why)
 {
-	out->detectors[d].sight = sight;
-	describe(out->detectors[d].why, sizeof(out->detectors[d].why), "%s", why);
+	out->detectors[d] = (struct report_detector){.sight = sight, .why = why};
 }
 
 static void scheduler(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
-	struct report_detector *d = &out->detectors[DETECTOR_SCHEDULER];
+	bool yes = f->waiter_ns >= f->than_ns;
 
-	if (f->waiter_ns <= 0) {
-		say(out, DETECTOR_SCHEDULER, SIGHT_NO, "no other task waited for this CPU");
-		return;
-	}
-	d->sight = f->waiter_ns >= f->than_ns ? SIGHT_YES : SIGHT_NO;
-	describe(d->why, sizeof(d->why), "%s waited %s%s for this CPU",
-		 task_text(m, f->vm, f->waiter_pid).text, d->sight == SIGHT_YES ? "" : "only ",
-		 duration_text(f->waiter_ns).text);
+	if (f->waiter_ns <= 0)
+		result(out, DETECTOR_SCHEDULER, SIGHT_NO,
+		       (struct finding){.kind = FINDING_NO_WAITER});
+	else
+		result(out, DETECTOR_SCHEDULER, yes ? SIGHT_YES : SIGHT_NO,
+		       (struct finding){.kind = yes ? FINDING_WAITER : FINDING_SHORT_WAITER,
+					.task = {finding_task(m, f->vm, f->waiter_pid)},
+					.ns = {f->waiter_ns}});
 }
 
 static void ticks(const struct stall_facts *f, struct incident *out)
 {
-	struct report_detector *d = &out->detectors[DETECTOR_TICKS];
+	bool yes = facts_ticks_stopped(f);
 
-	if (!f->tick_interval_ns) {
-		say(out, DETECTOR_TICKS, SIGHT_BLIND, "too few ticks were seen to know their rate");
-		return;
-	}
-	d->sight = facts_ticks_stopped(f) ? SIGHT_YES : SIGHT_NO;
-	describe(d->why, sizeof(d->why),
-		 d->sight == SIGHT_YES ? "none for %s, normally one every %s"
-				       : "they went on, at most %s apart; normally one every %s",
-		 duration_text(f->tick_gap_ns).text, duration_text(f->tick_interval_ns).text);
+	if (!f->tick_interval_ns)
+		result(out, DETECTOR_TICKS, SIGHT_BLIND,
+		       (struct finding){.kind = FINDING_TICKS_TOO_FEW});
+	else
+		result(out, DETECTOR_TICKS, yes ? SIGHT_YES : SIGHT_NO,
+		       (struct finding){.kind = yes ? FINDING_TICKS_STOPPED : FINDING_TICKS_WENT_ON,
+					.ns = {f->tick_gap_ns, f->tick_interval_ns}});
 }
 
 static void watchdog(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
-	struct report_detector *d = &out->detectors[DETECTOR_WATCHDOG];
 	int64_t own_ns = model_watchdog_ns(m, f->vm), ns = own_ns ? own_ns : watchdog_default_ns;
+	struct finding why = {.kind = FINDING_WATCHDOG_SILENT};
 
-	if (facts_duration(f) < ns) {
-		d->sight = SIGHT_NO;
-		describe(d->why, sizeof(d->why), "the stall is shorter than its threshold, %s%s",
-			 duration_text(ns).text, own_ns ? "" : " by default");
-	} else if (out->verdict == VERDICT_VM_PAUSED || out->verdict == VERDICT_MIGRATION) {
-		say(out, DETECTOR_WATCHDOG, SIGHT_NO,
-		    "no such line in the guest's log: its watchdog does not count time in which the VM was paused");
-	} else {
-		say(out, DETECTOR_WATCHDOG, SIGHT_NO,
-		    "no such line in the recorded part of the guest's log; the watchdog may be off");
-	}
+	if (facts_duration(f) < ns)
+		why = (struct finding){.kind = own_ns ? FINDING_BELOW_WATCHDOG
+						      : FINDING_BELOW_DEFAULT_WATCHDOG,
+				       .ns = {ns}};
+	else if (out->verdict == VERDICT_VM_PAUSED || out->verdict == VERDICT_MIGRATION)
+		why.kind = FINDING_WATCHDOG_PAUSED;
+	result(out, DETECTOR_WATCHDOG, SIGHT_NO, why);
 }
 
 void detectors_fill(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
-	const char *blind = NULL;
+	enum finding_kind blind = FINDING_NONE;
 
 	if (!f->data.guest_events)
-		blind = "no event of the guest was recorded";
+		blind = FINDING_BLIND_NO_GUEST;
 	else if (f->lost.alone)
-		blind = "an interrupt that is not handled keeps no task waiting and stops no tick";
+		blind = FINDING_BLIND_LOST_INTERRUPT;
 	else if (f->n_pieces)
-		blind = "the vCPU had many short waits, each of them too short for this detector";
+		blind = FINDING_BLIND_SHORT_WAITS;
 	else if (f->kind == GUEST_CPU_UNKNOWN)
-		blind = "no event of the guest shows what this CPU did at that time";
+		blind = FINDING_BLIND_NO_EVENT;
 	else if (f->kind == GUEST_CPU_IDLE)
-		blind = "the guest's CPU idled";
+		blind = FINDING_BLIND_IDLE;
 	for (int d = 0; blind && d < DETECTOR_COUNT; d++)
-		say(out, (enum detector)d, SIGHT_BLIND, blind);
+		result(out, (enum detector)d, SIGHT_BLIND, (struct finding){.kind = blind});
 	if (blind)
 		return;
 	scheduler(f, m, out);
@@ -84,9 +76,6 @@ void detectors_fill(const struct stall_facts *f, const struct model *m, struct i
 
 void detectors_watchdog(const struct report_watchdog *line, struct incident *out)
 {
-	struct report_detector *d = &out->detectors[DETECTOR_WATCHDOG];
-
-	d->sight = SIGHT_YES;
-	describe(d->why, sizeof(d->why), "the guest's log says that its CPU was stuck for %u s",
-		 line->stuck_s);
+	result(out, DETECTOR_WATCHDOG, SIGHT_YES,
+	       (struct finding){.kind = FINDING_WATCHDOG_LINE, .n = {line->stuck_s}});
 }

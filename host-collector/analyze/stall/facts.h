@@ -40,15 +40,14 @@ struct facts_holder {
 	int64_t ns;
 };
 
-/* X(NAME, role of the culprit, phrase in a sentence about the vCPU): what a host task did that kept
- * a vCPU from the guest. */
+/* X(NAME, role of the culprit): what a host task did that kept a vCPU from the guest. */
 #define KEEPERS(X)                                                                                 \
-	X(HELD_PCPU, "held the other vCPU's pCPU", "held its pCPU")                                \
-	X(STOPPED, "stopped the other vCPU", "stopped it")                                         \
-	X(TRACED, "traced the other vCPU", "traced it")                                            \
-	X(ASKED, "wrote to QEMU's monitor", "wrote to QEMU's monitor")                             \
-	X(BIG_LOCK, "held QEMU's big lock", "held QEMU's big lock")                                \
-	X(PAGE, "provided the page", "provided the page")
+	X(HELD_PCPU, "held the other vCPU's pCPU")                                                 \
+	X(STOPPED, "stopped the other vCPU")                                                       \
+	X(TRACED, "traced the other vCPU")                                                         \
+	X(ASKED, "wrote to QEMU's monitor")                                                        \
+	X(BIG_LOCK, "held QEMU's big lock")                                                        \
+	X(PAGE, "provided the page")
 
 enum keeper {
 #define X(NAME, ...) KEEPER_##NAME,

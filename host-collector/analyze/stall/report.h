@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "clock/types.h"
+#include "host-collector/analyze/stall/finding.h"
 #include "host-collector/model/narrow.h"
 #include "host-collector/model/thread_vm.h"
 
@@ -57,6 +58,8 @@ enum {
 	REPORT_CULPRITS_MAX = 8,
 	REPORT_EVIDENCE_MAX = 24,
 	REPORT_CAUSES_MAX = 6,
+	REPORT_BECAUSE_MAX = 6,
+	REPORT_DENIED_MAX = 2,
 	REPORT_GROUPS_MAX = 4
 };
 
@@ -85,7 +88,7 @@ struct report_group {
 struct report_evidence {
 	struct host_ns t;
 	int64_t duration_ns;
-	char text[REPORT_TEXT_MAX];
+	struct finding seen;
 	uint32_t waiter_stack, waker_stack; /* ids of stacks in report.stacks; 0: none */
 };
 
@@ -122,7 +125,7 @@ enum detector_sight { SIGHT_BLIND, SIGHT_NO, SIGHT_YES };
 
 struct report_detector {
 	enum detector_sight sight;
-	char why[128]; /* the reason, as text */
+	struct finding why;
 };
 
 struct incident {
@@ -162,8 +165,10 @@ struct incident {
 	 * this CPU, and the begin of that stall; 0: none. */
 	int64_t aftershock_ns;
 	struct host_ns aftershock_of;
-	char because[REPORT_TEXT_MAX]; /* the reason for the verdict, one sentence */
-	char denied[REPORT_TEXT_MAX];  /* what was denied to which task, and for how long */
+	/* The reason for the verdict; what was denied to which task, and for how long. Each is one
+	 * sentence, whose parts are in order. */
+	struct finding because[REPORT_BECAUSE_MAX];
+	struct finding denied[REPORT_DENIED_MAX];
 	int64_t breakdown_ns[VCPU_STATE_COUNT]; /* time by state; sums exactly to end - begin */
 	bool inconsistent;        /* the sum is wrong (a bug of vcpuscope); no verdict */
 	struct report_quota {     /* the quota that caused the longest throttled wait */

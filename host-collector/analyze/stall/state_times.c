@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host-collector/analyze/stall/describe.h"
 
@@ -157,8 +158,9 @@ void incident_verify(struct incident *i)
 	i->inconsistent = true;
 	i->verdict = i->runner_up = VERDICT_UNDETERMINED;
 	i->confidence = CONFIDENCE_UNDETERMINED;
-	describe(i->because, sizeof(i->because),
-		 "a bug of vcpuscope, please report it with the recording: %s", why);
+	memset(i->because, 0, sizeof(i->because));
+	i->because[0].kind = FINDING_INCONSISTENT;
+	describe(i->because[0].name, sizeof(i->because[0].name), "%s", why);
 }
 
 static bool vcpu_balances(const struct report *r, const struct report_vcpu *v, char *why,

@@ -25,15 +25,15 @@ const struct verdict_rule verdict_rules[] = {
 	 culprits_senders},
 	{VERDICT_MIGRATION, "QEMU paused the VM while it migrated it",
 	 "the guest's timer ticks went on meanwhile", NEEDS(HOST_EVENTS), cause_migration_ns,
-	 against_guest_was_alive, because_migration, NULL},
+	 against_guest_was_alive, NULL, NULL},
 	{VERDICT_HOST_LOCKUP, "the host's watchdog says that the vCPU's pCPU stands still",
 	 "the guest's ticks went on", NEEDS(HOST_EVENTS), cause_host_lockup_ns,
-	 against_guest_was_alive, because_host_lockup,
+	 against_guest_was_alive, NULL,
 	 NULL}, /* VCPU_NOT_SCHEDULED names the task that held the pCPU */
 	{VERDICT_SPLIT_LOCK,
 	 "the vCPU thread sleeps where the host's kernel slows down split locks",
 	 "no stack shows it", NEEDS(HOST_EVENTS), cause_split_lock_ns, against_split_lock_unseen,
-	 because_split_lock, NULL},
+	 NULL, NULL},
 	{VERDICT_VCPU_NOT_SCHEDULED,
 	 "the vCPU thread is ready to run and another task runs instead",
 	 "the guest's ticks went on; a wait that lasts, under a CPU quota, may be throttling",
@@ -47,17 +47,17 @@ const struct verdict_rule verdict_rules[] = {
 	 cause_vmm_lock_ns, against_few_samples, because_vmm_lock, culprits_lock_holders},
 	{VERDICT_STORAGE_BACKEND, "the vCPU thread sleeps in block I/O",
 	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
-	 cause_storage_backend_ns, against_few_samples, because_storage_backend, NULL},
+	 cause_storage_backend_ns, against_few_samples, NULL, NULL},
 	{VERDICT_DEMAND_PAGING, "the vCPU thread sleeps in a page fault or userfault",
 	 "few stacks show what page faults waited for; the guest's ticks went on",
 	 NEEDS(HOST_EVENTS), cause_demand_paging_ns, against_paging_unseen, because_demand_paging,
 	 culprits_page_providers},
 	{VERDICT_MMU_CONTENTION, "the vCPU thread sleeps on a lock of the memory map",
 	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
-	 cause_mmu_contention_ns, against_few_samples, because_mmu_contention, NULL},
+	 cause_mmu_contention_ns, against_few_samples, NULL, NULL},
 	{VERDICT_HOST_MEMORY, "the vCPU thread sleeps in reclaim or compaction",
 	 "few of many short waits brought a stack; the guest's ticks went on", NEEDS(HOST_EVENTS),
-	 cause_host_memory_ns, against_few_samples, because_host_memory, NULL},
+	 cause_host_memory_ns, against_few_samples, NULL, NULL},
 	{VERDICT_LOCK_HOLDER_PREEMPTED,
 	 "the guest spins (PAUSE exits) or halts with a task to run, while another of its vCPUs is "
 	 "kept from the guest",
@@ -92,7 +92,7 @@ const struct verdict_rule verdict_rules[] = {
 	 "ticks stop though the vCPU runs the guest, and no timer interrupt is pending until one comes",
 	 "nobody waited for the CPU: the guest may have stopped its tick; events are missing",
 	 NEEDS(HOST_EVENTS) | NEEDS(GUEST_EVENTS) | NEEDS(KVM_EVENTS) | NEEDS(LOST_EVENTS),
-	 cause_timer_late_ns, against_tick_unwanted, because_timer_late, NULL},
+	 cause_timer_late_ns, against_tick_unwanted, NULL, NULL},
 	{VERDICT_GUEST_IRQ_STORM,
 	 "short interrupts take most of the run interval, thousands a second",
 	 "neither KVM's events nor ticks show that the guest ran; 1 in 200 of the guest's events is missing",
@@ -151,13 +151,19 @@ static bool unjoined(const struct stall_facts *f)
 	return f->data.guest_events && f->kind != GUEST_CPU_UNKNOWN && f->err_ns >= UINT32_MAX;
 }
 
+/* Replaces the reason. */
+static void because_set(struct incident *i, struct finding f)
+{
+	memset(i->because, 0, sizeof(i->because));
+	i->because[0] = f;
+}
+
 void verdict_unjoin(struct incident *i)
 {
 	i->verdict = i->runner_up = VERDICT_UNDETERMINED;
 	i->confidence = CONFIDENCE_UNDETERMINED;
 	i->n_culprits = i->n_groups = i->n_causes = 0;
-	describe(i->because, sizeof(i->because),
-		 "the guest's times are not proven: what the host did meanwhile is not known");
+	because_set(i, (struct finding){.kind = FINDING_TIMES_UNPROVEN});
 }
 
 /* Returns the part of the longest wait or tick gap in which the vCPU halted, as far as no facts
@@ -224,26 +230,28 @@ static const struct verdict_rule *rule_of(enum verdict verdict)
 	return rule;
 }
 
-/* "no single cause: vcpu_not_scheduled took 360 ms of the 955 ms that were denied, vmm_lock ...".
- */
+/* Names all causes, because none of them explains half of `all` ns. */
 static void because_shared(struct incident *i, int64_t all)
 {
-	size_t len = 0;
+	_Static_assert(REPORT_BECAUSE_MAX >= REPORT_CAUSES_MAX, "one finding for each cause");
+	memset(i->because, 0, sizeof(i->because));
+	for (size_t k = 0; k < i->n_causes; k++)
+		i->because[k] = (struct finding){.kind = k ? FINDING_FURTHER_CAUSE
+							   : FINDING_NO_SINGLE_CAUSE,
+						 .n = {i->causes[k].verdict},
+						 .ns = {i->causes[k].ns, all}};
+}
 
-	for (size_t k = 0; k < i->n_causes && len < sizeof(i->because); k++) {
-		char part[96];
+void verdict_because(enum verdict v, const struct stall_facts *f, const struct model *m, int64_t ns,
+		     struct finding *out)
+{
+	const struct verdict_rule *rule = rule_of(v);
 
-		if (!k)
-			describe(part, sizeof(part),
-				 "no single cause: %s took %s of the %s that were denied",
-				 verdict_name(i->causes[k].verdict),
-				 duration_text(i->causes[k].ns).text, duration_text(all).text);
-		else
-			describe(part, sizeof(part), ", %s %s", verdict_name(i->causes[k].verdict),
-				 duration_text(i->causes[k].ns).text);
-		describe(i->because + len, sizeof(i->because) - len, "%s", part);
-		len += strlen(part);
-	}
+	memset(out, 0, REPORT_BECAUSE_MAX * sizeof(*out));
+	if (rule->because)
+		rule->because(f, m, ns, out);
+	else
+		out[0] = (struct finding){.kind = FINDING_CAUSE, .n = {v}, .ns = {ns}};
 }
 
 /* Returns true if a rule explains the stall. surely: the facts contain no assumption. */
@@ -258,19 +266,16 @@ static bool judge_by(const struct stall_facts *f, const struct model *m, bool su
 	rank(f, m, all, out);
 	out->runner_up = VERDICT_UNDETERMINED;
 	if (!out->n_causes) {
-		describe(out->because, sizeof(out->because),
-			 "nothing that was seen explains the %s that were denied",
-			 duration_text(all).text);
+		because_set(out, (struct finding){.kind = FINDING_NO_EXPLANATION, .ns = {all}});
 		return false;
 	}
 	/* For time that is unknown because events were lost, the time around it is the best
 	 * evidence. */
 	if (!explained(out, all) && (surely || !explained(out, all - unknown))) {
 		out->runner_up = best->verdict;
-		describe(out->because, sizeof(out->because),
-			 "no cause explains half of the %s that were denied; %s explains %s",
-			 duration_text(all).text, verdict_name(best->verdict),
-			 duration_text(best->ns).text);
+		because_set(out, (struct finding){.kind = FINDING_NO_CAUSE_OF_HALF,
+						  .n = {best->verdict},
+						  .ns = {best->ns, all}});
 		return false;
 	}
 	rule = rule_of(best->verdict);
@@ -283,7 +288,7 @@ static bool judge_by(const struct stall_facts *f, const struct model *m, bool su
 	if (out->n_causes > 2 && best->ns * 100 < all * LIKELY)
 		because_shared(out, all);
 	else
-		rule->because(f, m, best->ns, out->because, sizeof(out->because));
+		verdict_because(rule->verdict, f, m, best->ns, out->because);
 	return true;
 }
 
@@ -373,7 +378,7 @@ void verdict_judge(const struct stall_facts *f, const struct model *m, struct in
 	out->aftershock_of = f->debt.begin;
 	memcpy(out->breakdown_ns, f->state_ns, sizeof(out->breakdown_ns));
 	out->missing = missing_of(f);
-	describe_denied(f, m, out->denied, sizeof(out->denied));
+	describe_denied(f, m, out->denied);
 	describe_evidence(f, m, out);
 	lost_interrupt(f, m, &out->lost_interrupt);
 	pcpu_fill(f, out);

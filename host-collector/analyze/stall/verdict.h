@@ -21,9 +21,10 @@ struct verdict_rule {
 	/* Returns true if something contradicts the cause; it is then at most likely. May be NULL.
 	 */
 	bool (*contradicted)(const struct stall_facts *f);
-	/* Writes incident.because, one sentence about `ns` of denied time. */
-	void (*because)(const struct stall_facts *f, const struct model *m, int64_t ns, char *out,
-			size_t out_bytes);
+	/* Appends the reason to REPORT_BECAUSE_MAX findings. ns: the denied time. NULL if the
+	 * sentence needs only that time (FINDING_CAUSE). */
+	void (*because)(const struct stall_facts *f, const struct model *m, int64_t ns,
+			struct finding *out);
 	/* Adds the culprits to the incident. May be NULL. */
 	void (*culprits)(const struct stall_facts *f, const struct model *m, struct incident *out);
 };
@@ -31,9 +32,14 @@ struct verdict_rule {
 extern const struct verdict_rule verdict_rules[];
 extern const size_t verdict_rules_count;
 
-/* Fills the incident from the facts: verdict, culprits, evidence, texts and detectors. Leaves the
- * dmesg times unset. Takes names from the model. */
+/* Fills the incident from the facts: verdict, culprits, evidence, findings and detectors. Leaves
+ * the dmesg times unset. Takes names from the model. */
 void verdict_judge(const struct stall_facts *f, const struct model *m, struct incident *out);
+
+/* Fills `out`, REPORT_BECAUSE_MAX findings, with the reason for a verdict that has a rule. ns: the
+ * denied time that the cause accounts for. */
+void verdict_because(enum verdict v, const struct stall_facts *f, const struct model *m, int64_t ns,
+		     struct finding *out);
 
 /* Removes the verdict, because the guest's times cannot be joined to the host's. */
 void verdict_unjoin(struct incident *i);

@@ -83,22 +83,6 @@ enum {
 
 static const char held_the_pcpu[] = "held the pCPU";
 
-struct holder_text holder_text(const struct stall_facts *f, const struct model *m, int32_t pid)
-{
-	struct thread_vm owner;
-	struct holder_text t;
-	char vm[160];
-
-	if (model_thread_vm(m, pid, f->end, &owner)) {
-		thread_vm_text(&owner, vm, sizeof(vm));
-		describe(t.text, sizeof(t.text), "%s: %s", vm,
-			 task_text(m, VS_SOURCE_HOST, pid).text);
-	} else {
-		describe(t.text, sizeof(t.text), "%s", task_text(m, VS_SOURCE_HOST, pid).text);
-	}
-	return t;
-}
-
 /* All tasks of one kind, or of one cgroup. */
 struct crowd {
 	int32_t pid; /* the task with the largest share */
@@ -306,7 +290,7 @@ static void peer_holder(const struct facts_peer *peer, const struct model *m, in
 			struct incident *out)
 {
 	static const char *const roles[KEEPER_COUNT] = {
-#define X(NAME, role, ...) [KEEPER_##NAME] = role,
+#define X(NAME, role) [KEEPER_##NAME] = role,
 		KEEPERS(X)
 #undef X
 	};

@@ -9,15 +9,16 @@
 #include "host-collector/analyze/stall/facts.h"
 #include "host-collector/analyze/stall/report.h"
 
-/*
- * Two functions for each verdict that has a rule, named after the verdict.
- * accounts_for: returns the denied time in ns that the cause accounts for (verdict_causes.c).
- * because: writes one sentence about `ns` of denied time (verdict_text.c).
- */
+/* accounts_for: return the denied time in ns that the cause accounts for (verdict_causes.c). */
+#define X(NAME, name) int64_t cause_##name##_ns(const struct stall_facts *f);
+VERDICTS(X)
+#undef X
+
+/* because: append the reason for a verdict to a list of REPORT_BECAUSE_MAX findings. ns: the denied
+ * time that the cause accounts for (verdict_because.c). */
 #define X(NAME, name)                                                                              \
-	int64_t cause_##name##_ns(const struct stall_facts *f);                                    \
 	void because_##name(const struct stall_facts *f, const struct model *m, int64_t ns,        \
-			    char *out, size_t n);
+			    struct finding *out);
 VERDICTS(X)
 #undef X
 
@@ -48,13 +49,6 @@ struct culprits_sum {
 /* Finds the group that held the pCPU longest. Returns false if no holder is known. */
 bool culprits_largest(const struct stall_facts *f, const struct model *m, bool by_cgroup,
 		      struct culprits_sum *out);
-/* Writes the VM of a culprit, for example "VM web2, vCPU 0". Adds a note if the name is a claim. */
-struct holder_text {
-	char text[200];
-};
-/* Returns the name of a host task, after its VM if it is a thread of a VMM. */
-struct holder_text holder_text(const struct stall_facts *f, const struct model *m, int32_t pid);
-
 /* culprits: add the culprits to out->culprits, longest time first (verdict_culprits.c). */
 void culprits_senders(const struct stall_facts *f, const struct model *m, struct incident *out);
 void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out);
