@@ -24,9 +24,9 @@ typedef void (*cgroup_reading)(void *context, const struct message_cpu_quota *re
  * Returns NULL on ENOMEM. */
 struct cgroups *cgroups_new(const char *proc);
 void cgroups_free(struct cgroups *c);
-/* Takes the VM's vCPU threads from `info` and finds their cgroups. Keeps a file of each thread open.
- * Call it first, and then once a second. Returns 0, -E2BIG if not all cgroups can be watched, or
- * -ENOMEM if the threads of the last call stay. */
+/* Takes the VM's vCPU threads from `info` and finds their cgroups. Keeps a file of each thread
+ * open. Call it first, and then once a second. Returns 0, -E2BIG if not all cgroups can be watched,
+ * or -ENOMEM if the threads of the last call stay. */
 int cgroups_follow(struct cgroups *c, const struct message_vm_info *info);
 /* Reads all counters that are due. Calls `reading` for each cgroup that has a quota or whose
  * counters changed, with the changes since its last reading. tsc: returns the host TSC. Call it
