@@ -12,6 +12,8 @@ enum {
 	HELLO_REPEAT_MS = 1000,
 	ECHO_FAST_MS = 50,  /* for the first two seconds: the map is wanted soon */
 	ECHO_SLOW_MS = 200, /* then: enough to follow drift */
+	/* since the last request, after a batch: live, its events wait for a round trip */
+	ECHO_BUSY_MS = 100,
 	ECHO_FAST_FOR_MS = 2000,
 	ECHO_WAITING_MAX = 64, /* requests without a reply yet; older ones are given up */
 	TORN_FRAME_MS = 3000,
@@ -49,7 +51,7 @@ struct guest_session {
 	bool without_events;          /* the agent does not know Config.events */
 	unsigned int config_tries;    /* left; 0: nothing is to be asked */
 	uint64_t config_due_ms;
-	uint64_t hello_due_ms, echo_due_ms, echo_fast_until_ms, torn_since_ms;
+	uint64_t hello_due_ms, echo_sent_ms, echo_due_ms, echo_fast_until_ms, torn_since_ms;
 	uint64_t torn_frames_seen, last_arrival_tsc;
 	uint32_t echo_id;
 	struct echo_waiting waiting[ECHO_WAITING_MAX];
@@ -151,6 +153,7 @@ static void echo_send(struct guest_session *s, uint64_t now_ms)
 	struct message_echo_request request = {.id = s->echo_id};
 	struct echo_waiting *slot = &s->waiting[request.id % ECHO_WAITING_MAX];
 
+	s->echo_sent_ms = now_ms;
 	s->echo_due_ms = now_ms + (now_ms < s->echo_fast_until_ms ? ECHO_FAST_MS : ECHO_SLOW_MS);
 	s->payload.len = 0;
 	if (message_echo_request_pack(&request, &s->payload))
@@ -393,6 +396,8 @@ static void frame_receive(struct guest_session *s, const struct frame_view *fram
 		hello_receive(s, frame, payload, len, now_ms);
 	else
 		s->heard_more = true;
+	if (kind == FRAME_BATCH && s->echo_sent_ms + ECHO_BUSY_MS < s->echo_due_ms)
+		s->echo_due_ms = s->echo_sent_ms + ECHO_BUSY_MS;
 	if (s->refused)
 		return;
 	s->events.frame(s->events.context, frame, arrival_tsc);

@@ -259,6 +259,32 @@ static void test_echo_waits_for_hello_then_slows_down(void **state)
 	assert_in_range(slow, 9, 11);
 }
 
+/* Live, the events of a batch wait for the next round trip. */
+static void test_batches_bring_the_next_echo_forward(void **state)
+{
+	struct rig *r = *state;
+	size_t n;
+
+	agent_hello(r, 1, STREAM_ROLE_GUEST);
+	deliver(r);
+	elapse(r, 2500);
+	host_sent(r, FRAME_ECHO_REQUEST, NULL);
+	for (int i = 0; i < 40; i++) { /* one each 50 ms; what they contain does not matter */
+		agent_frame(r, FRAME_BATCH);
+		deliver(r);
+		elapse(r, 50);
+	}
+	n = host_sent(r, FRAME_ECHO_REQUEST, NULL);
+	assert_in_range(n, 19, 21);
+	for (int i = 0; i < 40; i++) {
+		agent_heartbeat(r);
+		deliver(r);
+		elapse(r, 50);
+	}
+	n = host_sent(r, FRAME_ECHO_REQUEST, NULL);
+	assert_in_range(n, 9, 11);
+}
+
 static void test_round_trips_are_paired_once(void **state)
 {
 	struct rig *r = *state;
@@ -634,6 +660,7 @@ int main(void)
 		RIG(test_a_flood_of_descriptions_is_dropped_and_said_once),
 		RIG(test_hello_repeats_until_answered),
 		RIG(test_echo_waits_for_hello_then_slows_down),
+		RIG(test_batches_bring_the_next_echo_forward),
 		RIG(test_round_trips_are_paired_once),
 		RIG(test_unsent_request_is_not_timed),
 		RIG(test_garbage_costs_only_itself),
