@@ -50,74 +50,81 @@ static int line_read(int fd, char *line, size_t bytes)
 	}
 }
 
-int control_dial(const char *path, struct json_object *request, struct json_object **reply,
-		 char *why, size_t why_bytes)
+static int unanswered(const char *path, int err, char *why, size_t why_bytes)
+{
+	snprintf(why, why_bytes, "%s: no answer: %s", path, strerror(-err));
+	return err;
+}
+
+/* Sends a request. Returns the connection, or -errno with one line in `why`. */
+static int request_send(const char *path, struct json_object *request, char *why, size_t why_bytes)
 {
 	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
 	struct timeval patience = {.tv_sec = 30};
-	int fd = control_connect(path), err = 0;
-	char line[4096];
+	int fd = control_connect(path), err;
 
-	*reply = NULL;
 	if (fd < 0) {
 		snprintf(why, why_bytes, "%s: %s: does `vcpuscope daemon` run?", path,
 			 strerror(-fd));
 		return fd;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (dprintf(fd, "%s\n", text) < 0)
-		err = -errno;
-	if (!err)
-		err = line_read(fd, line, sizeof(line));
-	if (!err)
-		*reply = json_tokener_parse(line);
-	if (!err && json_object_is_type(*reply, json_type_object))
+	if (dprintf(fd, "%s\n", text) >= 0)
 		return fd;
+	err = -errno;
+	close(fd);
+	return unanswered(path, err, why, why_bytes);
+}
+
+/* Parses an answer. Returns 0 or -EPROTO. */
+static int reply_parse(const char *line, struct json_object **reply)
+{
+	*reply = json_tokener_parse(line);
+	if (json_object_is_type(*reply, json_type_object))
+		return 0;
 	json_object_put(*reply);
 	*reply = NULL;
+	return -EPROTO;
+}
+
+int control_dial(const char *path, struct json_object *request, struct json_object **reply,
+		 char *why, size_t why_bytes)
+{
+	int fd = request_send(path, request, why, why_bytes), err;
+	char line[4096];
+
+	*reply = NULL;
+	if (fd < 0)
+		return fd;
+	err = line_read(fd, line, sizeof(line));
+	if (!err)
+		err = reply_parse(line, reply);
+	if (!err)
+		return fd;
 	close(fd);
-	err = err ? err : -EPROTO;
-	snprintf(why, why_bytes, "%s: no answer: %s", path, strerror(-err));
-	return err;
+	return unanswered(path, err, why, why_bytes);
 }
 
 int control_ask(const char *path, struct json_object *request, struct json_object **reply,
 		char *why, size_t why_bytes)
 {
-	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
-	struct timeval patience = {.tv_sec = 30};
-	int fd = control_connect(path), err = 0;
+	int fd = request_send(path, request, why, why_bytes), err = 0;
+	FILE *stream = fd < 0 ? NULL : fdopen(fd, "r");
 	char *line = NULL;
 	size_t size = 0;
-	FILE *stream;
 
 	*reply = NULL;
-	if (fd < 0) {
-		snprintf(why, why_bytes, "%s: %s: does `vcpuscope daemon` run?", path,
-			 strerror(-fd));
+	if (fd < 0)
 		return fd;
-	}
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (dprintf(fd, "%s\n", text) < 0)
-		err = -errno;
-	stream = fdopen(fd, "r");
 	if (!stream) {
 		close(fd);
-		err = -ENOMEM;
+		return unanswered(path, -ENOMEM, why, why_bytes);
 	}
-	if (!err && getline(&line, &size, stream) < 0)
+	if (getline(&line, &size, stream) < 0)
 		err = errno == EAGAIN ? -ETIMEDOUT : -EPIPE;
 	if (!err)
-		*reply = json_tokener_parse(line);
-	if (!err && !json_object_is_type(*reply, json_type_object)) {
-		json_object_put(*reply);
-		*reply = NULL;
-		err = -EPROTO;
-	}
-	if (err)
-		snprintf(why, why_bytes, "%s: no answer: %s", path, strerror(-err));
+		err = reply_parse(line, reply);
 	free(line);
-	if (stream)
-		fclose(stream);
-	return err;
+	fclose(stream);
+	return err ? unanswered(path, err, why, why_bytes) : 0;
 }

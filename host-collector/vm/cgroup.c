@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host-collector/vm/proc_file.h"
+
 enum {
 	GROUPS_MAX = 512,
 	QUIET_EVERY = 10, /* calls: how often a group without a quota is read */
@@ -328,17 +330,9 @@ int cgroups_follow(struct cgroups *c, const struct message_vm_info *info)
 static bool file_read(const char *dir, const char *name, char *out, size_t bytes)
 {
 	char path[PATH_BYTES + 64];
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, out, bytes - 1);
-	close(fd);
-	out[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	return proc_file_read(path, out, bytes) > 0;
 }
 
 static void quota_read(struct group *g)
@@ -420,6 +414,8 @@ static void group_read(struct cgroups *c, struct group *g, uint64_t (*tsc)(void)
 		       cgroup_reading reading, void *context)
 {
 	struct message_cpu_quota *m = &c->message;
+	const char *name = g->dir + g->name_at;
+	const size_t len = strlen(name);
 	uint64_t periods, throttled_ns, now;
 
 	if (!counters_read(g, &periods, &throttled_ns))
@@ -440,10 +436,10 @@ static void group_read(struct cgroups *c, struct group *g, uint64_t (*tsc)(void)
 		m->throttled_ns = throttled_ns - g->throttled_ns;
 	}
 	memcpy(m->vcpus, g->vcpus, g->n_vcpus * sizeof(*g->vcpus));
-	snprintf(m->cgroup, sizeof(m->cgroup), "%s",
-		 strlen(g->dir + g->name_at) < sizeof(m->cgroup)
-			 ? g->dir + g->name_at
-			 : g->dir + strlen(g->dir) - sizeof(m->cgroup) + 1);
+	/* Of a path that is too long, its end. */
+	if (len >= sizeof(m->cgroup))
+		name += len - sizeof(m->cgroup) + 1;
+	snprintf(m->cgroup, sizeof(m->cgroup), "%.*s", (int)sizeof(m->cgroup) - 1, name);
 	if (g->known && (g->quota_us || m->periods || m->throttled_ns))
 		reading(context, m);
 	g->known = true;

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-ssize_t proc_file_read(const char *path, char *out, size_t bytes)
+ssize_t proc_file_read_at(int dir, const char *path, int flags, char *out, size_t bytes)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | flags);
 	size_t len = 0;
 	ssize_t n = 0;
 
+	out[0] = '\0';
 	if (fd < 0)
 		return -errno;
 	while (len < bytes - 1) {
@@ -22,9 +23,14 @@ ssize_t proc_file_read(const char *path, char *out, size_t bytes)
 		len += (size_t)n;
 	}
 	n = n < 0 ? -errno : (ssize_t)len;
-	out[len] = 0;
+	out[len] = '\0';
 	close(fd);
 	return n;
+}
+
+ssize_t proc_file_read(const char *path, char *out, size_t bytes)
+{
+	return proc_file_read_at(AT_FDCWD, path, 0, out, bytes);
 }
 
 int proc_id_of(const char *name)

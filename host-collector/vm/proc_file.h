@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Reads up to bytes - 1 bytes of a file and adds a NUL. Returns the number of bytes read or
- * -errno. */
+/* Reads up to bytes - 1 bytes of a file and adds a NUL, also on an error. Returns the number of
+ * bytes read or -errno. */
 ssize_t proc_file_read(const char *path, char *out, size_t bytes);
+/* The same below the directory `dir`. flags: more flags for open(2). */
+ssize_t proc_file_read_at(int dir, const char *path, int flags, char *out, size_t bytes);
 /* Parses a process or thread id. Returns 0 if `name` is not a decimal number above 0. */
 int proc_id_of(const char *name);
 

@@ -12,6 +12,7 @@
 
 #include "clock/sample.h"
 #include "host-collector/vm/identity.h"
+#include "host-collector/vm/proc_file.h"
 #include "host-collector/vm/threads.h"
 
 void task_facts_init(struct task_files *f, const char *proc, const char *passwd)
@@ -35,26 +36,9 @@ void task_facts_init(struct task_files *f, const char *proc, const char *passwd)
 		fclose(users);
 }
 
-/* Up to bytes - 1 bytes, NUL-terminated. Bytes read or -errno. */
 static ssize_t read_below(int dir, const char *name, char *out, size_t bytes)
 {
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	size_t len = 0;
-	ssize_t n = 0;
-
-	out[0] = '\0';
-	if (fd < 0)
-		return -errno;
-	while (len < bytes - 1) {
-		n = read(fd, out + len, bytes - 1 - len);
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	n = n < 0 ? -errno : (ssize_t)len;
-	out[len] = '\0';
-	close(fd);
-	return n;
+	return proc_file_read_at(dir, name, O_NOFOLLOW, out, bytes);
 }
 
 /* Field 22 of stat: when it began, in ticks since the machine's boot. The name before it may hold
