@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/view/culprit_text.h"
+
 enum { ROWS_MAX = 4096, VMS_MAX = 512 };
 
 struct entry {

@@ -10,6 +10,7 @@
 #include "host-collector/engine/live.h"
 #include "host-collector/daemon/flight_ring.h"
 #include "host-collector/daemon/incident_summary.h"
+#include "host-collector/view/culprit_text.h"
 
 enum {
 	AFTERMATH_MS = 300, /* belongs to the recording of an incident */

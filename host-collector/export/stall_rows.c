@@ -6,6 +6,7 @@
 
 #include "host-collector/engine/account.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/view/culprit_text.h"
 #include "host-collector/view/finding_text.h"
 
 enum { RANK_FIRST = 1, CULPRIT_BYTES = 256 };
@@ -59,12 +60,13 @@ static void culprits_annotate(struct trace_file *f, const struct incident *i)
 			snprintf(text, sizeof(text), "%.40s (%d)",
 				 escape(*c->comm ? c->comm : "task").text, c->pid);
 		else
-			snprintf(text, sizeof(text), "%.190s", escape(c->what).text);
+			snprintf(text, sizeof(text), "%.190s",
+				 escape(culprit_what_text(c).text).text);
 		trace_annotate_text(f, k ? "further culprit" : "culprit", text);
 		if (k)
 			continue;
 		trace_annotate_text(f, "culprit's side", c->host ? "host" : "guest");
-		trace_annotate_text(f, "culprit's role", c->role);
+		trace_annotate_text(f, "culprit's role", culprit_role_text(c));
 		trace_annotate_int(f, "culprit's share_ns", c->share_ns);
 	}
 }

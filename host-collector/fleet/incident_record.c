@@ -9,6 +9,7 @@
 #include "clock/sample.h"
 #include "host-collector/util/json_add.h"
 #include "host-collector/util/json_string.h"
+#include "host-collector/view/culprit_text.h"
 #include "host-collector/view/finding_text.h"
 
 /* A line keeps its bounds also if each byte of a text is escaped with six. */
@@ -136,7 +137,7 @@ static struct json_object *culprit_json(const struct report_culprit *c,
 	const bool one = c->host && c->pid && c->n_tasks <= 1;
 
 	json_add_text(o, "side", c->host ? "host" : "guest");
-	json_add_text(o, "role", c->role);
+	json_add_text(o, "role", culprit_role_text(c));
 	json_add_text(o, "cause", verdict_name(c->cause));
 	json_add_int(o, "share_ns", c->share_ns);
 	json_add_int(o, "tasks", c->n_tasks);

@@ -9,6 +9,7 @@
 
 #include "host-collector/analyze/stall/coverage.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/view/culprit_text.h"
 #include "host-collector/view/finding_text.h"
 #include "host-collector/view/headline.h"
 #include "host-collector/util/json_add.h"
@@ -59,15 +60,16 @@ static json *culprits_json(const struct incident *i)
 
 	for (size_t k = 0; k < i->n_culprits; k++) {
 		const struct report_culprit *from = &i->culprits[k];
+		const struct culprit_text what = culprit_what_text(from);
 		json *culprit = json_object_new_object();
 
 		json_add_text(culprit, "side", from->host ? "host" : "guest");
 		json_add_int(culprit, "pid", from->pid);
 		json_add_text(culprit, "comm", from->comm);
-		json_add_text(culprit, "role", from->role);
+		json_add_text(culprit, "role", culprit_role_text(from));
 		json_add_text(culprit, "cause", verdict_name(from->cause));
-		if (*from->what)
-			json_add_text(culprit, "what", from->what);
+		if (*what.text)
+			json_add_text(culprit, "what", what.text);
 		if (from->n_tasks)
 			json_add_uint(culprit, "tasks", from->n_tasks);
 		if (*from->cgroup)

@@ -11,6 +11,7 @@
 #include "host-collector/util/escape.h"
 #include "host-collector/util/wrap.h"
 #include "host-collector/view/advice.h"
+#include "host-collector/view/culprit_text.h"
 #include "host-collector/view/finding_text.h"
 #include "host-collector/view/text_internal.h"
 #include "host-collector/view/text_time.h"
@@ -218,13 +219,14 @@ static void culprits_write(const struct page *p, const struct incident *i)
 {
 	for (size_t k = 0; k < i->n_culprits; k++) {
 		const struct report_culprit *c = &i->culprits[k];
+		const struct culprit_text what = culprit_what_text(c);
 
 		fprintf(p->out, "   %-8s ", k ? "" : "who");
 		if (c->pid)
 			fprintf(p->out, "%s (%d)%s", *c->comm ? escape(c->comm).text : "task",
-				c->pid, *c->what ? ", " : "");
-		fprintf(p->out, "%s in the %s: %s, %s\n", escape(c->what).text,
-			c->host ? "host" : "guest", escape(c->role).text,
+				c->pid, *what.text ? ", " : "");
+		fprintf(p->out, "%s in the %s: %s, %s\n", escape(what.text).text,
+			c->host ? "host" : "guest", culprit_role_text(c),
 			duration_text(c->share_ns).text);
 	}
 	for (size_t k = 0; k < i->n_groups; k++) {

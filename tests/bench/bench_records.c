@@ -240,13 +240,13 @@ static void incident_add(struct bench *b)
 	i.breakdown_ns[VCPU_RUNNABLE] = 200000000;
 	for (int c = 0; c < REPORT_CULPRITS_MAX; c++) {
 		i.culprits[c] = (struct report_culprit){.host = true,
+							.role = CULPRIT_HELD_PCPU,
 							.pid = getpid(),
 							.share_ns = 20000000,
 							.n_tasks = 1,
 							.cause = VERDICT_VCPU_NOT_SCHEDULED,
 							.vm = {.name = "vm1"}};
 		snprintf(i.culprits[c].comm, sizeof(i.culprits[c].comm), "CPU %d/KVM", c);
-		snprintf(i.culprits[c].role, sizeof(i.culprits[c].role), "held the pCPU");
 		snprintf(i.culprits[c].cgroup, sizeof(i.culprits[c].cgroup),
 			 "/machine.slice/machine-qemu\\x2d%d\\x2dvm%d.scope/libvirt/emulator", c,
 			 c);

@@ -289,7 +289,7 @@ static void incident_write(struct fleet *f, const struct planned *t)
 		*c = (struct report_culprit){.host = true,
 					     .pid = 4711,
 					     .n_tasks = 1,
-					     .role = "held the pCPU",
+					     .role = CULPRIT_HELD_PCPU,
 					     .share_ns = r.duration_ns * 4 / 5,
 					     .cause = t->verdict};
 		if (t->thief) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* From events to verdicts: every rule by a story that only it explains, and stories that are no
  * stall at all. */
+#include "host-collector/view/culprit_text.h"
 #include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 
@@ -874,10 +875,10 @@ static void a_crowd_is_summed_by_name_and_a_process_named(void **state)
 	assert_int_equal(r->incidents[0].verdict, VERDICT_VCPU_NOT_SCHEDULED);
 	assert_int_equal(r->incidents[0].n_culprits, 2);
 	assert_int_equal(c[0].share_ns, 20 * 9990000ll);
-	assert_string_equal(c[0].what, "20 tasks of such names");
+	assert_string_equal(culprit_what_text(&c[0]).text, "20 tasks of such names");
 	assert_int_equal(c[0].n_tasks, 20);
 	assert_int_equal(c[1].pid, 888);
-	assert_string_equal(c[1].what, "of process 880 (qemu-web)");
+	assert_string_equal(culprit_what_text(&c[1]).text, "of process 880 (qemu-web)");
 	assert_int_equal(c[1].share_ns, 100000000);
 	assert_int_equal(r->incidents[0].n_groups, 0); /* nobody knows their cgroups */
 	report_free(r);
@@ -958,7 +959,7 @@ static void a_crowd_is_summed_by_cgroup_and_a_vm_named(void **state)
 	assert_int_equal(c[0].share_ns, 500000000);
 	assert_int_equal(c[0].n_tasks, 20);
 	assert_string_equal(c[0].cgroup, "/batch.slice");
-	assert_string_equal(c[1].what, "VM web2, vCPU 0");
+	assert_string_equal(culprit_what_text(&c[1]).text, "VM web2, vCPU 0");
 	assert_string_equal(c[1].vm.name, "web2");
 	assert_int_equal(c[1].share_ns, 60000000);
 	assert_false(c[1].vm.claimed);

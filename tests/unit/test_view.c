@@ -69,7 +69,7 @@ static struct incident paused(uint16_t cpu, int64_t begin_ms)
 				 [VCPU_RUNNABLE] = 10000000,
 				 [VCPU_STOPPED] = 400000000},
 		.n_culprits = 1,
-		.culprits = {{true, 900, "bash", "sent the stop signal", 400000000,
+		.culprits = {{true, 900, "bash", CULPRIT_SENT_STOP_SIGNAL, 400000000,
 			      .cause = VERDICT_VM_PAUSED}},
 		.n_evidence = 1,
 		.evidence = {{.t = {(begin_ms + 50) * 1000000},

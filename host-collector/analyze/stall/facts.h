@@ -42,12 +42,12 @@ struct facts_holder {
 
 /* X(NAME, role of the culprit): what a host task did that kept a vCPU from the guest. */
 #define KEEPERS(X)                                                                                 \
-	X(HELD_PCPU, "held the other vCPU's pCPU")                                                 \
-	X(STOPPED, "stopped the other vCPU")                                                       \
-	X(TRACED, "traced the other vCPU")                                                         \
-	X(ASKED, "wrote to QEMU's monitor")                                                        \
-	X(BIG_LOCK, "held QEMU's big lock")                                                        \
-	X(PAGE, "provided the page")
+	X(HELD_PCPU, HELD_PEER_PCPU)                                                               \
+	X(STOPPED, STOPPED_PEER)                                                                   \
+	X(TRACED, TRACED_PEER)                                                                     \
+	X(ASKED, WROTE_TO_MONITOR)                                                                 \
+	X(BIG_LOCK, HELD_BIG_LOCK)                                                                 \
+	X(PAGE, PROVIDED_PAGE)
 
 enum keeper {
 #define X(NAME, ...) KEEPER_##NAME,

@@ -241,11 +241,3 @@ void report_free(struct report *r)
 	free(r->stacks);
 	free(r);
 }
-
-void culprit_name(const struct report_culprit *c, char *out, size_t out_bytes)
-{
-	if (c->pid)
-		snprintf(out, out_bytes, "%s (%d)", *c->comm ? c->comm : "task", c->pid);
-	else
-		snprintf(out, out_bytes, "%s", c->what);
-}

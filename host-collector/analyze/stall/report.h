@@ -63,15 +63,40 @@ enum {
 	REPORT_GROUPS_MAX = 4
 };
 
+/* X(NAME): what a culprit did. view/culprit_text.c has the words. */
+#define CULPRIT_ROLES(X)                                                                           \
+	X(SENT_STOP_SIGNAL)                                                                        \
+	X(WROTE_TO_MONITOR)                                                                        \
+	X(TRACED)                                                                                  \
+	X(HELD_PCPU)                                                                               \
+	X(HELD_BIG_LOCK)                                                                           \
+	X(PROVIDED_PAGE)                                                                           \
+	X(HELD_PEER_PCPU)                                                                          \
+	X(STOPPED_PEER)                                                                            \
+	X(TRACED_PEER)                                                                             \
+	X(KEPT_CPU)                                                                                \
+	X(INTERRUPTED)                                                                             \
+	X(KEPT_PEER_CPU)                                                                           \
+	X(INTERRUPTED_ON_PEER)
+
+enum culprit_role {
+#define X(NAME) CULPRIT_##NAME,
+	CULPRIT_ROLES(X)
+#undef X
+		CULPRIT_ROLE_COUNT
+};
+
 /* A culprit: a host task, a group of host tasks, or a guest task. */
 struct report_culprit {
 	bool host;
 	int32_t pid;
 	char comm[16];
-	char role[32];    /* "held the pCPU", "sent SIGSTOP", "spun", ... */
+	enum culprit_role role;
 	int64_t share_ns; /* time of the incident that it caused */
-	char what[192];   /* "VM web2, vCPU 0", "7 tasks of such names", "all other tasks"; or "" */
-	unsigned n_tasks; /* number of tasks with similar names; 0: all other tasks */
+	/* CULPRIT_HELD_PCPU: number of tasks with similar names; 0: all other tasks. */
+	unsigned n_tasks;
+	struct finding_task process; /* CULPRIT_HELD_PCPU: of which it is a thread; pid 0: none */
+	uint16_t cpu;                /* CULPRIT_KEPT_PEER_CPU, INTERRUPTED_ON_PEER: guest CPU */
 	/* The VM whose VMM the task is a thread of; name "": no VMM, or an unknown one. */
 	struct thread_vm vm;
 	char cgroup[256];   /* of all these tasks; "": unknown or several */
@@ -382,8 +407,6 @@ void report_free(struct report *r);
  * ascending order and returns their number. */
 size_t report_longest(const struct report *r, size_t max, size_t *indices);
 
-/* Writes a short name of the culprit: "cpu-hog (266)", or what it is. Not escaped. */
-void culprit_name(const struct report_culprit *c, char *out, size_t out_bytes);
 /* Leaves only the incidents and vCPUs that `n` selects by VM, vCPU or task. A task selects the
  * incidents whose task or culprit it is. Values stay as they are. */
 void report_narrow(struct report *r, const struct narrow *n, const struct model *m);

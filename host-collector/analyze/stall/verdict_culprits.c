@@ -5,31 +5,34 @@
 #include "host-collector/analyze/stall/describe.h"
 #include "host-collector/analyze/stall/verdict_parts.h"
 
-static void culprit_add(struct incident *out, const struct model *m, uint32_t source, int32_t pid,
-			const char *role, int64_t ns)
+/* Adds ns to a culprit, or a new one. Returns it; NULL if the list has larger ones only. */
+static struct report_culprit *culprit_add(struct incident *out, const struct model *m,
+					  uint32_t source, int32_t pid, enum culprit_role role,
+					  int64_t ns)
 {
-	struct report_culprit c = {.host = source == VS_SOURCE_HOST, .pid = pid, .share_ns = ns};
+	struct report_culprit c = {
+		.host = source == VS_SOURCE_HOST, .pid = pid, .role = role, .share_ns = ns};
 	size_t at;
 
 	for (size_t i = 0; i < out->n_culprits; i++) {
 		struct report_culprit *same = &out->culprits[i];
 
-		if (same->host == c.host && same->pid == pid && strcmp(same->role, role) == 0) {
+		if (same->host == c.host && same->pid == pid && same->role == role) {
 			c.share_ns += same->share_ns;
 			memmove(same, same + 1, (--out->n_culprits - i) * sizeof(*same));
 			break;
 		}
 	}
 	describe(c.comm, sizeof(c.comm), "%s", model_task_name(m, source, pid));
-	describe(c.role, sizeof(c.role), "%s", role);
 	if (out->n_culprits == REPORT_CULPRITS_MAX) {
 		if (out->culprits[REPORT_CULPRITS_MAX - 1].share_ns >= c.share_ns)
-			return;
+			return NULL;
 		out->n_culprits--;
 	}
 	for (at = out->n_culprits++; at > 0 && out->culprits[at - 1].share_ns < c.share_ns; at--)
 		out->culprits[at] = out->culprits[at - 1];
 	out->culprits[at] = c;
+	return &out->culprits[at];
 }
 
 static int64_t span_ns(const struct vcpu_span *s)
@@ -43,14 +46,14 @@ void culprits_senders(const struct stall_facts *f, const struct model *m, struct
 		const struct vcpu_span *s = &f->spans[i];
 
 		if (s->state == VCPU_STOPPED && s->signal_pid)
-			culprit_add(out, m, VS_SOURCE_HOST, s->signal_pid, "sent the stop signal",
+			culprit_add(out, m, VS_SOURCE_HOST, s->signal_pid, CULPRIT_SENT_STOP_SIGNAL,
 				    span_ns(s));
 		else if (s->state == VCPU_STOPPED && s->asker_pid)
-			culprit_add(out, m, VS_SOURCE_HOST, s->asker_pid, "wrote to QEMU's monitor",
+			culprit_add(out, m, VS_SOURCE_HOST, s->asker_pid, CULPRIT_WROTE_TO_MONITOR,
 				    span_ns(s));
 		else if (s->state == VCPU_STOPPED && s->task_state & VS_TASK_TRACED && s->waker_pid)
 			/* A traced thread is woken by its tracer only. */
-			culprit_add(out, m, VS_SOURCE_HOST, s->waker_pid, "traced the vCPU thread",
+			culprit_add(out, m, VS_SOURCE_HOST, s->waker_pid, CULPRIT_TRACED,
 				    span_ns(s));
 	}
 }
@@ -80,8 +83,6 @@ static bool same_kind(const char *a, const char *b)
 enum {
 	NAMED_SHARE = 50
 }; /* a task with less than a 50th of the time is part of "all other tasks" */
-
-static const char held_the_pcpu[] = "held the pCPU";
 
 /* All tasks of one kind, or of one cgroup. */
 struct crowd {
@@ -171,23 +172,17 @@ static void crowd_describe(const struct stall_facts *f, const struct crowd *c,
 	const struct cgroup *cgroup = model_cgroup_of(m, c->cgroup);
 	int32_t process = model_task_process(m, VS_SOURCE_HOST, c->pid);
 
-	culprit_add(out, m, VS_SOURCE_HOST, c->pid, held_the_pcpu, c->ns);
-	for (size_t i = 0; i < out->n_culprits; i++) {
-		struct report_culprit *x = &out->culprits[i];
+	struct report_culprit *x =
+		culprit_add(out, m, VS_SOURCE_HOST, c->pid, CULPRIT_HELD_PCPU, c->ns);
 
-		if (!x->host || x->pid != c->pid || strcmp(x->role, held_the_pcpu) != 0)
-			continue;
-		x->n_tasks = c->n;
-		if (cgroup)
-			describe(x->cgroup, sizeof(x->cgroup), "%s", cgroup->path);
-		if (model_thread_vm(m, c->pid, f->end, &x->vm))
-			thread_vm_text(&x->vm, x->what, sizeof(x->what));
-		else if (c->n > 1)
-			describe(x->what, sizeof(x->what), "%u tasks of such names", c->n);
-		else if (process && process != c->pid)
-			describe(x->what, sizeof(x->what), "of process %d (%s)", process,
-				 model_task_name(m, VS_SOURCE_HOST, process));
-	}
+	if (!x)
+		return;
+	x->n_tasks = c->n;
+	if (cgroup)
+		describe(x->cgroup, sizeof(x->cgroup), "%s", cgroup->path);
+	model_thread_vm(m, c->pid, f->end, &x->vm);
+	if (process && process != c->pid)
+		x->process = finding_task(m, VS_SOURCE_HOST, process);
 }
 
 static void groups_fill(const struct stall_facts *f, const struct model *m, struct incident *out)
@@ -216,19 +211,18 @@ static void others_add(const struct stall_facts *f, struct incident *out)
 	int64_t left = f->pcpu_busy_ns;
 
 	for (size_t i = 0; i < out->n_culprits; i++) {
-		if (strcmp(out->culprits[i].role, held_the_pcpu) == 0)
+		if (out->culprits[i].role == CULPRIT_HELD_PCPU)
 			left -= out->culprits[i].share_ns;
 	}
 	if (left * 10 <= f->pcpu_busy_ns)
 		return;
 	if (out->n_culprits == REPORT_CULPRITS_MAX) {
 		others = &out->culprits[--out->n_culprits];
-		left += strcmp(others->role, held_the_pcpu) == 0 ? others->share_ns : 0;
+		left += others->role == CULPRIT_HELD_PCPU ? others->share_ns : 0;
 	}
 	others = &out->culprits[out->n_culprits++];
 	*others =
-		(struct report_culprit){.host = true, .what = "all other tasks", .share_ns = left};
-	describe(others->role, sizeof(others->role), "%s", held_the_pcpu);
+		(struct report_culprit){.host = true, .role = CULPRIT_HELD_PCPU, .share_ns = left};
 }
 
 /* Adds the tasks that held the pCPU: one culprit for each kind, their shares by cgroup, and the
@@ -264,7 +258,7 @@ bool culprits_largest(const struct stall_facts *f, const struct model *m, bool b
 }
 
 static void wakers_of(const struct stall_facts *f, const struct model *m, enum wait_class class,
-		      const char *role, struct incident *out)
+		      enum culprit_role role, struct incident *out)
 {
 	for (unsigned i = 0; i < f->n_spans; i++) {
 		const struct vcpu_span *s = &f->spans[i];
@@ -277,20 +271,20 @@ static void wakers_of(const struct stall_facts *f, const struct model *m, enum w
 void culprits_lock_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	/* The task that wakes a waiter has just released the lock. */
-	wakers_of(f, m, WAIT_VMM_LOCK, "held QEMU's big lock", out);
+	wakers_of(f, m, WAIT_VMM_LOCK, CULPRIT_HELD_BIG_LOCK, out);
 }
 
 void culprits_page_providers(const struct stall_facts *f, const struct model *m,
 			     struct incident *out)
 {
-	wakers_of(f, m, WAIT_USERFAULT, "provided the page", out);
+	wakers_of(f, m, WAIT_USERFAULT, CULPRIT_PROVIDED_PAGE, out);
 }
 
 static void peer_holder(const struct facts_peer *peer, const struct model *m, int64_t ns,
 			struct incident *out)
 {
-	static const char *const roles[KEEPER_COUNT] = {
-#define X(NAME, role) [KEEPER_##NAME] = role,
+	static const enum culprit_role roles[KEEPER_COUNT] = {
+#define X(NAME, ROLE) [KEEPER_##NAME] = CULPRIT_##ROLE,
 		KEEPERS(X)
 #undef X
 	};
@@ -303,18 +297,16 @@ static void peer_holder(const struct facts_peer *peer, const struct model *m, in
 static void guest_peer(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	const struct facts_guest_peer *p = &f->guest_peer;
-	const char *role = p->kind == GUEST_CPU_TASK ? "kept the other CPU"
-						     : "was interrupted on the other CPU";
+	struct report_culprit *c;
 
 	if (!p->known)
 		return;
-	culprit_add(out, m, f->vm, p->pid, role, p->ns);
-	for (size_t i = 0; i < out->n_culprits; i++) {
-		struct report_culprit *c = &out->culprits[i];
-
-		if (!c->host && c->pid == p->pid && !strcmp(c->role, role))
-			describe(c->what, sizeof(c->what), "on CPU %u", p->cpu);
-	}
+	c = culprit_add(out, m, f->vm, p->pid,
+			p->kind == GUEST_CPU_TASK ? CULPRIT_KEPT_PEER_CPU
+						  : CULPRIT_INTERRUPTED_ON_PEER,
+			p->ns);
+	if (c)
+		c->cpu = p->cpu;
 }
 
 void culprits_of_lock_owner(const struct stall_facts *f, const struct model *m,
@@ -334,7 +326,7 @@ void culprits_guest_task(const struct stall_facts *f, const struct model *m, str
 	guest_peer(f, m, out);
 	if (!f->guest_peer.known || f->guest_peer.unsure)
 		culprit_add(out, m, f->vm, f->pid,
-			    f->kind == GUEST_CPU_TASK ? "kept the CPU" : "was interrupted",
+			    f->kind == GUEST_CPU_TASK ? CULPRIT_KEPT_CPU : CULPRIT_INTERRUPTED,
 			    facts_denied_by_guest(f));
 	if (spin_may_be_wait(f))
 		peer_holder(&f->waits.peer_kept, m, f->waits.peer_surely_kept_ns, out);
