@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/descriptors.h"
 #include "host-collector/cli/detach.h"
 #include "host-collector/daemon/daemon.h"
 #include "host-collector/daemon/notify.h"
@@ -148,18 +148,6 @@ static int daemon_loop(struct daemon_run *r)
 	if (!detach_end(&detach, DETACH_WAIT_MS))
 		fprintf(stderr, DETACH_GOES_ON);
 	return command_exit_of(err);
-}
-
-/* A VM takes about eleven descriptors, and one for each vCPU and cgroup; 1,024 is the usual limit,
- * which may be raised. */
-static void descriptors_allow(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == files.rlim_max)
-		return;
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
 }
 
 static int daemon_run(const struct command *self, int argc, char **argv)

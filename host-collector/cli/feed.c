@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host-collector/cli/descriptors.h"
 #include "host-collector/cli/detach.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/streams.h"
@@ -265,6 +266,7 @@ int feed_open(uv_loop_t *loop, const struct feed_place *place,
 	direct.pid = place->pid;
 	direct.qmp_path = place->qmp;
 	if (!place->by_daemon) {
+		descriptors_allow();
 		err = collector_open(loop, &direct, sink, &f->collector, why, why_bytes);
 	} else {
 		err = stream_open(f, loop, why, why_bytes);

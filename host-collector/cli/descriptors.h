@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef CLI_DESCRIPTORS_H
+#define CLI_DESCRIPTORS_H
+
+/* Raises this process's limit of open files to the highest that it may have: a capture takes some
+ * for each CPU, chosen event, VM, vCPU and cgroup, and 1,024 is the usual limit. Processes that
+ * start later inherit it. If that fails, the old limit stays. */
+void descriptors_allow(void);
+
+#endif
