@@ -354,6 +354,16 @@ static void capture_bpf_event_stop(struct capture *base, uint32_t id)
 	user_probes_stop(bpf_of(base)->probes, id);
 }
 
+static int capture_bpf_event_watch(struct capture *base, const struct capture_watch *watch)
+{
+	return user_probes_watch(bpf_of(base)->probes, watch);
+}
+
+static uint64_t capture_bpf_event_unwatched(const struct capture *base)
+{
+	return user_probes_unwatched(bpf_of_const(base)->probes);
+}
+
 static int capture_bpf_exits(struct capture *base, capture_exit_taker take, void *context)
 {
 	struct capture_bpf *c = bpf_of(base);
@@ -600,6 +610,8 @@ const struct capture_backend capture_backend_bpf = {
 	.event_state = capture_bpf_event_state,
 	.events_limit = capture_bpf_events_limit,
 	.event_stop = capture_bpf_event_stop,
+	.event_watch = capture_bpf_event_watch,
+	.event_unwatched = capture_bpf_event_unwatched,
 	.host_stats = capture_bpf_host_stats,
 	.missed = capture_bpf_missed,
 	.cost = capture_bpf_cost,

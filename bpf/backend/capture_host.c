@@ -105,9 +105,15 @@ int capture_host_prepare(struct capture_host *h, struct bpf_object *object)
 	bool *with_stacks = loader_variable(object, ".rodata", "with_stacks", sizeof(*with_stacks));
 	struct bpf_map *buffers = bpf_object__find_map_by_name(object, "stack_buffers");
 	struct bpf_map *stacks = bpf_object__find_map_by_name(object, "stacks");
+	struct bpf_map *cgroups = bpf_object__find_map_by_name(object, "watched_cgroups");
+	bool *with_cgroups =
+		loader_variable(object, ".rodata", "with_cgroups", sizeof(*with_cgroups));
 
-	if (!exit_threshold || !with_stacks || !buffers || !stacks)
+	if (!exit_threshold || !with_stacks || !buffers || !stacks || !cgroups || !with_cgroups)
 		return -EINVAL;
+	*with_cgroups = !access("/proc/self/cgroup", F_OK);
+	if (!*with_cgroups)
+		bpf_map__set_type(cgroups, BPF_MAP_TYPE_ARRAY);
 	*exit_threshold =
 		h->options.exit_threshold_ns ? h->options.exit_threshold_ns : EXIT_THRESHOLD_NS;
 	*with_stacks = h->options.stacks;

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "bpf/backend/loader.h"
+#define VS_WATCH_ONLY_NUMBERS
+#include "bpf/prog/watch.h"
 
 enum {
 	CHECK_MS = 1000,
@@ -30,6 +32,10 @@ struct user_probe {
 struct user_probes {
 	struct vs_user_slot *slots; /* in the programs' globals */
 	uint32_t *all_per_window;   /* there, too */
+	/* There, too; NULL in a guest. */
+	uint32_t *watching, *n_watched_cgroups;
+	const uint64_t *unwatched;
+	struct bpf_link *newtask, *freed; /* NULL until a thread or process is watched */
 	const struct loader_object *programs;
 	struct bpf_object *mine;                                   /* NULL until the first event */
 	struct bpf_program *tracepoints[VS_USER_SAME_MAX], *probe; /* of `mine` */
@@ -39,13 +45,16 @@ struct user_probes {
 	struct user_probe probes[VS_USER_SLOTS_MAX];
 };
 
+static void *global(struct bpf_object *object, void *globals, const char *name, size_t bytes)
+{
+	const long offset = loader_variable_offset(object, ".bss", name, bytes);
+
+	return offset < 0 ? NULL : (char *)globals + offset;
+}
+
 int user_probes_new(const struct loader_object *programs, void *globals, struct user_probes **out)
 {
 	struct bpf_object *object = programs->object;
-	const long slots = loader_variable_offset(object, ".bss", "user_slots",
-						  VS_USER_SLOTS_MAX * sizeof(struct vs_user_slot));
-	const long all =
-		loader_variable_offset(object, ".bss", "user_all_per_window", sizeof(uint32_t));
 	struct user_probes *p = calloc(1, sizeof(*p));
 
 	if (!p)
@@ -53,12 +62,17 @@ int user_probes_new(const struct loader_object *programs, void *globals, struct 
 	p->programs = programs;
 	p->states_fd = bpf_object__find_map_fd_by_name(object, "user_states");
 	p->n_cpus = libbpf_num_possible_cpus();
-	if (slots < 0 || all < 0 || p->states_fd < 0 || p->n_cpus <= 0) {
+	p->slots = global(object, globals, "user_slots", VS_USER_SLOTS_MAX * sizeof(*p->slots));
+	p->all_per_window =
+		global(object, globals, "user_all_per_window", sizeof(*p->all_per_window));
+	p->watching = global(object, globals, "watching", sizeof(*p->watching));
+	p->n_watched_cgroups =
+		global(object, globals, "n_watched_cgroups", sizeof(*p->n_watched_cgroups));
+	p->unwatched = global(object, globals, "unwatched", sizeof(*p->unwatched));
+	if (!p->slots || !p->all_per_window || p->states_fd < 0 || p->n_cpus <= 0) {
 		free(p);
 		return -EINVAL;
 	}
-	p->slots = (struct vs_user_slot *)(void *)((char *)globals + slots);
-	p->all_per_window = (uint32_t *)(void *)((char *)globals + all);
 	p->cpus = calloc((size_t)p->n_cpus, sizeof(*p->cpus));
 	if (!p->cpus) {
 		free(p);
@@ -74,6 +88,8 @@ void user_probes_free(struct user_probes *p)
 		return;
 	for (size_t i = 0; i < VS_USER_SLOTS_MAX; i++)
 		bpf_link__destroy(p->probes[i].link);
+	bpf_link__destroy(p->newtask);
+	bpf_link__destroy(p->freed);
 	bpf_object__close(p->mine);
 	free(p->cpus);
 	free(p);
@@ -259,6 +275,77 @@ void user_probes_stop(struct user_probes *p, uint32_t id)
 	/* Programs run within an RCU critical section: this waits for those in progress. */
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		nanosleep(&moment, NULL);
+}
+
+/* ---- watched tasks ---- */
+
+static int watch_attach(const struct user_probes *p, const char *name, struct bpf_link **link)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(p->mine, name);
+	const libbpf_print_fn_t print = libbpf_set_print(NULL);
+
+	if (!*link && program)
+		*link = bpf_program__attach(program);
+	libbpf_set_print(print);
+	if (!program)
+		return -ENOTSUP;
+	return *link ? 0 : -errno;
+}
+
+/* Puts a thread or process into its map. */
+static int task_watch(struct user_probes *p, const char *map, int32_t id)
+{
+	const int fd = bpf_object__find_map_fd_by_name(p->programs->object, map);
+	const uint32_t yes = 1;
+	int error = watch_attach(p, "vs_u_newtask", &p->newtask);
+
+	if (!error)
+		error = watch_attach(p, "vs_u_free", &p->freed);
+	if (!error)
+		error = fd < 0 ? -ENOTSUP : bpf_map_update_elem(fd, &id, &yes, BPF_ANY);
+	return error == -E2BIG ? -ENOSPC : error;
+}
+
+static int cgroup_watch(struct user_probes *p, int dir_fd)
+{
+	const struct bpf_map *map =
+		bpf_object__find_map_by_name(p->programs->object, "watched_cgroups");
+	const uint32_t index = *p->n_watched_cgroups;
+	int error;
+
+	if (!map || bpf_map__type(map) != BPF_MAP_TYPE_CGROUP_ARRAY)
+		return -ENOTSUP;
+	if (index == VS_WATCHED_CGROUPS_MAX)
+		return -ENOSPC;
+	error = bpf_map_update_elem(bpf_map__fd(map), &index, &dir_fd, BPF_ANY);
+	if (!error)
+		__atomic_store_n(p->n_watched_cgroups, index + 1, __ATOMIC_RELEASE);
+	return error;
+}
+
+int user_probes_watch(struct user_probes *p, const struct capture_watch *watch)
+{
+	static const uint32_t bits[] = {[CAPTURE_WATCH_THREAD] = VS_WATCHES_THREADS,
+					[CAPTURE_WATCH_PROCESS] = VS_WATCHES_PROCESSES,
+					[CAPTURE_WATCH_CGROUP] = VS_WATCHES_CGROUPS};
+	int error = p->watching && p->n_watched_cgroups ? programs_load(p) : -ENOTSUP;
+
+	if (error)
+		return error;
+	if (watch->kind == CAPTURE_WATCH_CGROUP)
+		error = cgroup_watch(p, watch->id);
+	else if (watch->kind == CAPTURE_WATCH_THREAD)
+		error = task_watch(p, "watched_threads", watch->id);
+	else
+		error = task_watch(p, "watched_processes", watch->id);
+	if (!error)
+		__atomic_fetch_or(p->watching, bits[watch->kind], __ATOMIC_RELEASE);
+	return error;
+}
+
+uint64_t user_probes_unwatched(const struct user_probes *p)
+{
+	return p->unwatched ? __atomic_load_n(p->unwatched, __ATOMIC_RELAXED) : 0;
 }
 
 static void state_read(struct user_probes *p, struct user_probe *probe)

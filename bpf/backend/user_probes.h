@@ -24,6 +24,8 @@ int user_probes_add(struct user_probes *p, const struct capture_event *event, ui
 		    uint32_t *id);
 /* Changes `vms` of an event. With 0, it is detached for good. */
 void user_probes_vms(struct user_probes *p, uint32_t id, uint64_t vms);
+int user_probes_watch(struct user_probes *p, const struct capture_watch *watch);
+uint64_t user_probes_unwatched(const struct user_probes *p);
 void user_probes_stop(struct user_probes *p, uint32_t id);
 int user_probes_state(struct user_probes *p, uint32_t id, uint64_t now_ms,
 		      struct capture_event_state *out);

@@ -110,6 +110,16 @@ int capture_event_add(struct capture *c, const struct capture_event *event, uint
 	return c->backend->event_add ? c->backend->event_add(c, event, UINT64_MAX, id) : -ENOTSUP;
 }
 
+int capture_event_watch(struct capture *c, const struct capture_watch *watch)
+{
+	return c->backend->event_watch ? c->backend->event_watch(c, watch) : -ENOTSUP;
+}
+
+uint64_t capture_event_unwatched(const struct capture *c)
+{
+	return c->backend->event_unwatched ? c->backend->event_unwatched(c) : 0;
+}
+
 void capture_event_stop(struct capture *c, uint32_t id)
 {
 	if (c->backend->event_stop)

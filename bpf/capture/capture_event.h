@@ -35,6 +35,26 @@ struct capture_event {
  */
 int capture_event_add(struct capture *c, const struct capture_event *event, uint32_t *id);
 
+/* Tasks of no VM whose hits count, too. */
+enum capture_watch_kind {
+	CAPTURE_WATCH_THREAD = 1, /* one thread */
+	/* The threads of a process and, from now on, of every process that it and its children
+	 * start. */
+	CAPTURE_WATCH_PROCESS = 2,
+	CAPTURE_WATCH_CGROUP = 3, /* all tasks in a cgroup (v2) and in those below it */
+};
+struct capture_watch {
+	enum capture_watch_kind kind;
+	int id;           /* thread id, process id, or descriptor of the cgroup's directory */
+	const char *name; /* for messages */
+};
+/* Host, not shared: also takes the hits of these tasks, of all chosen events. 0, -EBADF: no
+ * directory of cgroup v2, -ENOSPC: too many, -ENOTSUP: the backend or this kernel cannot do it, or
+ * another -errno. */
+int capture_event_watch(struct capture *c, const struct capture_watch *watch);
+/* Returns the number of new processes that are not watched because there were too many. */
+uint64_t capture_event_unwatched(const struct capture *c);
+
 /* Ends the hits of an event and keeps its state: after this and a drain, `kept` hits were drained
  * or counted as lost. Waits some ms for hits in progress. Does nothing where the capture is shared.
  */

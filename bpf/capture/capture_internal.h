@@ -44,6 +44,9 @@ struct capture_backend {
 			   struct capture_event_state *out);
 	void (*events_limit)(struct capture *c, uint32_t rate);
 	void (*event_stop)(struct capture *c, uint32_t id); /* NULL: not supported */
+	/* Both NULL: not supported. */
+	int (*event_watch)(struct capture *c, const struct capture_watch *watch);
+	uint64_t (*event_unwatched)(const struct capture *c);
 	void (*host_stats)(const struct capture *c, struct capture_host_stats *out);
 	uint64_t (*missed)(const struct capture *c);
 	int (*cost)(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);

@@ -15,6 +15,7 @@
 #include "bpf/prog/stack.h"
 #include "bpf/prog/tracepoint.h"
 #include "bpf/prog/user_hit.h"
+#include "bpf/prog/watch.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -577,24 +578,33 @@ int vs_h_tracepoint(void *ctx)
 	return 1; /* 0 would hide the hit from perf, whoever uses it */
 }
 
+/* Returns whether the hits of the current task concern a slot that takes not those of every task.
+ * A slot without VMs takes none. */
+static __always_inline bool user_slot_concerns(const struct vs_user_slot *slot, __s32 tid,
+					       bool *is_followed)
+{
+	__u32 followed_slot = 0;
+	const struct vs_followed *f = followed_of(tid, &followed_slot);
+
+	*is_followed = f != NULL;
+	if (f && slot->vms >> (f->vm & 63) & 1)
+		return true;
+	return slot->vms && current_is_watched();
+}
+
 static __always_inline void user_hit_here(void *ctx)
 {
-	__u32 index = 0, followed_slot = 0;
+	__u32 index = 0;
 	const struct vs_user_slot *slot = user_slot_here(ctx, &index);
 	const __s32 tid = current_tid();
-	struct vs_followed *f;
+	bool is_followed = false;
 
-	if (!slot)
+	if (!slot || (!slot->untraced && !user_slot_concerns(slot, tid, &is_followed)))
 		return;
-	if (!slot->untraced) {
-		f = followed_of(tid, &followed_slot);
-		if (!f || !(slot->vms >> (f->vm & 63) & 1))
-			return;
-	}
 	if (!user_hit_is_taken(ctx, slot, index, tid))
 		return;
 	/* Followed threads have their names from the scheduler's events. */
-	if (slot->untraced)
+	if (!is_followed)
 		announce_current();
 	user_emit(ctx, slot, tid);
 }

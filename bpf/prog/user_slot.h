@@ -63,9 +63,11 @@ struct vs_user_test {
 };
 
 struct vs_user_slot {
-	vs_u32 id;       /* 0: hits are ignored */
-	vs_u32 untraced; /* 1: hits of every task; 0: of followed threads whose VM is in `vms` */
-	vs_u64 vms;      /* bits 1 << (number of the VM % 64) */
+	vs_u32 id; /* 0: hits are ignored */
+	/* 1: hits of every task; 0: of followed threads whose VM is in `vms` and, unless that is 0,
+	 * of watched tasks (watch.h) */
+	vs_u32 untraced;
+	vs_u64 vms; /* bits 1 << (number of the VM % 64) */
 	vs_u32 n_values;
 	vs_u32 first_test; /* VS_USER_KEEP: there is no test */
 	vs_u32 per_window; /* hits that become events, on each CPU */
