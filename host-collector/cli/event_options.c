@@ -23,7 +23,11 @@ int event_arguments_read(const struct event_arguments *a, const char *command,
 		if (err == -ENOMEM)
 			break;
 		snprintf(what, sizeof(what), "vcpuscope %s: -e", command);
-		expr_error_print(&error, what, a->events.items[i], stderr);
+		/* Without rights, the text is not at fault. */
+		if (err == -EACCES)
+			fprintf(stderr, "%s: %s\n", what, error.text);
+		else
+			expr_error_print(&error, what, a->events.items[i], stderr);
 		free(*out);
 		*out = NULL;
 		return err == -EACCES ? COMMAND_UNSUPPORTED : COMMAND_USAGE;

@@ -51,12 +51,16 @@ struct feed_arguments {
 struct feed_place {
 	bool by_daemon;
 	char control[DAEMON_PATH_MAX];
-	char vm[64];     /* if by_daemon: the VM's name in the daemon */
-	char level[16];  /* if by_daemon: its level, "detail" or "summary" */
-	pid_t pid;       /* else: the VM's process; 0: use qmp */
-	const char *qmp; /* else: path of the QMP socket, or NULL */
+	char vm[64];    /* if by_daemon: the VM's name in the daemon */
+	char level[16]; /* if by_daemon: its level, "detail" or "summary" */
+	/* Else: the VM's process, 0: use qmp; path of the QMP socket, or NULL. 0 and NULL: there is
+	 * no VM, only collector_options.tasks. */
+	pid_t pid;
+	const char *qmp;
 };
 
+/* Returns whether the arguments name a VM. */
+bool feed_arguments_any(const struct feed_arguments *a);
 /* Returns "" or the error in the arguments, for the user. */
 const char *feed_arguments_check(const struct feed_arguments *a);
 /* Selects the source: asks the daemon, if it runs, whether it watches the VM; otherwise finds a VM
@@ -66,9 +70,10 @@ int feed_find(const struct feed_arguments *a, struct feed_place *out, char *why,
 
 struct feed;
 
-/* Opens the source. `options` configures the collector as in collector_open(). A VM of the daemon
- * keeps the daemon's settings, and the guest's frames arrive even if options->channel is NULL,
- * unless no_guest is set. Returns 0 or -errno with one line in `why`. */
+/* Opens the source, and raises this process's limit of open files. `options` configures the
+ * collector as in collector_open(). A VM of the daemon keeps the daemon's settings, and the guest's
+ * frames arrive even if options->channel is NULL, unless no_guest is set. Returns 0 or -errno with
+ * one line in `why`. */
 int feed_open(uv_loop_t *loop, const struct feed_place *place,
 	      const struct collector_options *options, bool no_guest,
 	      const struct collector_sink *sink, struct feed **out, char *why, size_t why_bytes);

@@ -17,6 +17,8 @@
 #include "host-collector/cli/event_options.h"
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
+#include "host-collector/cli/task_options.h"
+#include "host-collector/cli/workload.h"
 #include "host-collector/util/escape.h"
 #include "proto/log_writer.h"
 #include "proto/program/main_loop.h"
@@ -36,6 +38,7 @@ struct record_options {
 	struct channel_arguments channel;
 	struct guest_arguments guest;
 	struct event_arguments events;
+	struct task_arguments tasks;
 	uint64_t duration_ns;
 	uint64_t stacks_over_ns, sample_hz;
 	const char *level, *backend;
@@ -48,6 +51,7 @@ static const struct option_spec record_option_table[] = {
 	CHANNEL_OPTION_ROWS(ROW(channel)),
 	GUEST_OPTION_ROWS(ROW(guest)),
 	EVENT_OPTION_ROWS(ROW(events)),
+	TASK_OPTION_ROWS(ROW(tasks)),
 	{.name = "no-guest",
 	 .type = OPTION_FLAG,
 	 .offset = ROW(no_guest),
@@ -93,6 +97,7 @@ static const struct option_spec record_option_table[] = {
 	 .help = "how to capture the host's events: auto uses BPF, or perf where BPF does not "
 		 "work (no BTF, an old kernel); perf costs more and has no summary level "
 		 "(default auto)"},
+	TASK_COMMAND_ROW(ROW(tasks)),
 };
 
 struct record {
@@ -102,6 +107,8 @@ struct record {
 	struct message_config request;
 	struct chosen_events *events; /* NULL: none */
 	uint32_t detached;            /* bits of chosen events: reported as detached */
+	struct watched_tasks *tasks;  /* NULL: only those of the VM */
+	struct workload workload;
 	struct main_loop loop;
 	struct feed_place place;
 	struct feed *feed;
@@ -284,7 +291,11 @@ static void on_tick(void *context)
 		write_failed(r, recording_writer_flush(r->writer));
 	}
 	events_check(r);
-	if (!r->loop.stopping && now - r->status_ms >= (r->tty ? STATUS_TTY_MS : STATUS_PLAIN_MS))
+	if (workload_ended(&r->workload))
+		main_loop_stop(&r->loop);
+	/* Not between the lines of the command. */
+	if (!r->loop.stopping && !r->workload.pid &&
+	    now - r->status_ms >= (r->tty ? STATUS_TTY_MS : STATUS_PLAIN_MS))
 		status_print(r);
 }
 
@@ -310,17 +321,17 @@ static void summary_print(struct record *r)
 {
 	const char *path = r->options.output;
 	struct collector_status s;
-	char frames[48] = "";
+	char frames[48] = "", of[VS_TEXT_MAX + 64] = "";
 
 	feed_status_get(r->feed, &s);
+	if (s.vm)
+		snprintf(of, sizeof(of), " of %s (%zu vCPU%s)", s.vm->name, s.n_vcpus,
+			 s.n_vcpus == 1 ? "" : "s");
 	if (s.has_channel)
 		snprintf(frames, sizeof(frames), ", %" PRIu64 " guest frames", s.link.frames);
-	log_writer_line(r->log,
-			"%s: %.1f s of %s (%zu vCPU%s), %" PRIu64
-			" host events by %s%s, lost %" PRIu64,
-			path, (double)(clock_monotonic_ms() - r->begin_ms) / 1000, s.vm->name,
-			s.n_vcpus, s.n_vcpus == 1 ? "" : "s", s.host.events.emitted, s.backend,
-			frames, lost_events(&s));
+	log_writer_line(r->log, "%s: %.1f s%s, %" PRIu64 " host events by %s%s, lost %" PRIu64,
+			path, (double)(clock_monotonic_ms() - r->begin_ms) / 1000, of,
+			s.host.events.emitted, s.backend, frames, lost_events(&s));
 	events_print(r, &s.host);
 	if (s.has_channel && !s.link.frames)
 		log_writer_line(r->log,
@@ -344,7 +355,7 @@ static void summary_print(struct record *r)
 			" stacks have addresses instead of names for user code: the process "
 			"that reads symbols failed or was late",
 			s.host.stacks.bare, s.host.stacks.named);
-	log_writer_line(r->log, "next: vcpuscope report %s", path);
+	log_writer_line(r->log, "next: vcpuscope %s %s", s.vm ? "report" : "events", path);
 }
 
 /* NULL: the default. */
@@ -354,12 +365,33 @@ static enum capture_level level_of(const char *name)
 								   : CAPTURE_DETAIL;
 }
 
-static int options_check(const struct record_options *o)
+/* Without a VM, nothing of the guest or of vCPUs is recorded. Returns NULL if all is well. */
+static const char *tasks_check(const struct record_options *o)
+{
+	if (!o->events.events.n)
+		return "--tid, --cgroup and a command choose whose events are recorded: also give the "
+		       "events, with -e EVENT";
+	if (feed_arguments_any(&o->which))
+		return NULL;
+	if (o->channel.address || o->no_guest || o->level || o->sample_hz || o->stacks_over_ns ||
+	    o->which.control)
+		return "--channel, --no-guest, --level, --sample-hz, --stacks-over and --control need a "
+		       "VM: give --vm NAME, --pid N or --qmp PATH";
+	return NULL;
+}
+
+static int options_check(const struct record_options *o, char **argv)
 {
 	const char *why = NULL;
 
-	if (*feed_arguments_check(&o->which))
+	if (*task_arguments_check(&o->tasks, argv))
+		why = task_arguments_check(&o->tasks, argv);
+	else if (task_arguments_any(&o->tasks) && !feed_arguments_any(&o->which))
+		why = tasks_check(o);
+	else if (*feed_arguments_check(&o->which))
 		why = feed_arguments_check(&o->which);
+	else if (task_arguments_any(&o->tasks) && tasks_check(o))
+		why = tasks_check(o);
 	else if (o->channel.address && o->no_guest)
 		why = "--channel and --no-guest cannot be combined";
 	if (!why)
@@ -375,7 +407,9 @@ static int place_check(const struct record *r)
 	const struct record_options *o = &r->options;
 	const char *why = NULL;
 
-	if (!r->place.by_daemon && !o->channel.address && !o->no_guest)
+	if (!feed_arguments_any(&o->which))
+		why = r->request.asks ? "--guest-* and -e guest:... need a VM" : NULL;
+	else if (!r->place.by_daemon && !o->channel.address && !o->no_guest)
 		why = "the channel to the agent is missing: give --channel ADDRESS, or --no-guest to "
 		      "record the host side only";
 	else if (r->place.by_daemon && o->sample_hz)
@@ -415,6 +449,7 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .sample_hz = (uint32_t)o->sample_hz,
 						  .request = &r->request,
 						  .events = r->events,
+						  .tasks = r->tasks,
 						  .level = r->level,
 						  .backend = r->backend};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
@@ -435,10 +470,89 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 		err = main_loop_stop_after(&r->loop, o->duration_ns);
 	if (err)
 		snprintf(why, why_bytes, "%s", strerror(-err));
-	else
+	else if (r->workload.pid)
+		err = workload_start(&r->workload, why, why_bytes);
+	if (!err)
 		main_loop_run(&r->loop);
 	feed_stop(r->feed);
 	return err;
+}
+
+/* Reads the arguments and finds the VM. Returns an exit code, after a message. */
+static int arguments_read(struct record *r, const struct command *self, int argc, char **argv)
+{
+	char why[512] = "";
+	int err;
+
+	if (options_read(self, argc, argv, &r->options) || options_check(&r->options, argv))
+		return COMMAND_USAGE;
+	if (guest_arguments_read(&r->options.guest, r->options.sample_hz, &r->request, why,
+				 sizeof(why))) {
+		fprintf(stderr, "vcpuscope record: %s\n", why);
+		return COMMAND_USAGE;
+	}
+	err = feed_arguments_any(&r->options.which)
+		      ? feed_find(&r->options.which, &r->place, why, sizeof(why))
+		      : 0;
+	if (err) {
+		fprintf(stderr, "vcpuscope record: %s\n", why);
+		return command_exit_of(err);
+	}
+	err = place_check(r);
+	if (!err)
+		err = event_arguments_read(&r->options.events, "record", &r->events, &r->request);
+	if (!err)
+		err = place_check(r); /* again: the events may ask something of the guest */
+	if (!err && r->request.n_events && r->options.no_guest) {
+		fputs("vcpuscope record: -e guest:... and --no-guest cannot be combined\n", stderr);
+		err = COMMAND_USAGE;
+	}
+	return err;
+}
+
+/* Finds the tasks, and prepares the command if there is one. Returns an exit code, after a
+ * message. */
+static int tasks_open(struct record *r)
+{
+	char why[512];
+	int err = 0;
+
+	if (r->options.tasks.command.n)
+		err = workload_prepare(&r->workload, (char *const *)r->options.tasks.command.items,
+				       why, sizeof(why));
+	if (!err)
+		err = task_arguments_open(&r->options.tasks, r->workload.pid, &r->tasks, why,
+					  sizeof(why));
+	if (err)
+		fprintf(stderr, "vcpuscope record: %s\n", why);
+	return command_exit_of(err);
+}
+
+/* Completes the file and says what it contains. */
+static void recording_end(struct record *r)
+{
+	struct collector_status s = {0};
+
+	line_clear(r);
+	if (r->feed)
+		feed_status_get(r->feed, &s);
+	write_failed(r, recording_writer_close(r->writer, s.host.events.dropped_kernel +
+								  s.host.events.dropped_user));
+	if (r->feed)
+		summary_print(r);
+}
+
+static void workload_report(struct record *r)
+{
+	char text[300];
+
+	workload_end(&r->workload);
+	if (!r->workload.started)
+		return;
+	workload_text(&r->workload, text, sizeof(text));
+	log_writer_line(r->log, "%s", text);
+	if (workload_failed(&r->workload) && !r->exit_code)
+		r->exit_code = COMMAND_TROUBLE;
 }
 
 static int record_run(const struct command *self, int argc, char **argv)
@@ -449,42 +563,19 @@ static int record_run(const struct command *self, int argc, char **argv)
 
 	if (!r)
 		return COMMAND_TROUBLE;
-	if (options_read(self, argc, argv, &r->options) || options_check(&r->options)) {
-		free(r);
-		return COMMAND_USAGE;
-	}
-	if (guest_arguments_read(&r->options.guest, r->options.sample_hz, &r->request, why,
-				 sizeof(why))) {
-		fprintf(stderr, "vcpuscope record: %s\n", why);
-		free(r);
-		return COMMAND_USAGE;
-	}
-	err = feed_find(&r->options.which, &r->place, why, sizeof(why));
+	err = arguments_read(r, self, argc, argv);
+	if (!err)
+		err = tasks_open(r);
 	if (err)
-		fprintf(stderr, "vcpuscope record: %s\n", why);
-	if (err || place_check(r)) {
-		free(r);
-		return err ? command_exit_of(err) : COMMAND_USAGE;
-	}
-	err = event_arguments_read(&r->options.events, "record", &r->events, &r->request);
-	if (!err && r->request.n_events && r->options.no_guest) {
-		fputs("vcpuscope record: -e guest:... and --no-guest cannot be combined\n", stderr);
-		err = COMMAND_USAGE;
-		free(r->events);
-	}
-	if (err) {
-		free(r);
-		return err;
-	}
+		goto out;
 	r->level = level_of(r->options.level);
 	r->backend = route_of(r->options.backend);
 	r->tty = isatty(STDERR_FILENO);
 	err = main_loop_open(&r->loop, r, NULL);
 	if (err) {
 		fprintf(stderr, "vcpuscope record: %s\n", strerror(-err));
-		free(r->events);
-		free(r);
-		return COMMAND_TROUBLE;
+		err = COMMAND_TROUBLE;
+		goto out;
 	}
 	log_writer_new(STDERR_FILENO, &r->log); /* without, lines are written at once */
 	err = record_loop(r, why, sizeof(why));
@@ -492,22 +583,16 @@ static int record_run(const struct command *self, int argc, char **argv)
 		log_writer_line(r->log, "vcpuscope record: %s", why);
 		r->exit_code = command_exit_of(err);
 	}
-	if (r->writer) {
-		struct collector_status s = {0};
-
-		line_clear(r);
-		if (r->feed)
-			feed_status_get(r->feed, &s);
-		write_failed(r,
-			     recording_writer_close(r->writer, s.host.events.dropped_kernel +
-								       s.host.events.dropped_user));
-		if (r->feed)
-			summary_print(r);
-	}
+	workload_report(r);
+	if (r->writer)
+		recording_end(r);
 	feed_close(r->feed);
 	main_loop_close(&r->loop);
 	log_writer_free(r->log, LOG_FLUSH_MS);
 	err = r->exit_code;
+out:
+	workload_end(&r->workload);
+	watched_tasks_close(r->tasks);
 	free(r->events);
 	free(r);
 	return err;
@@ -517,7 +602,8 @@ const struct command command_record = {
 	.name = "record",
 	.summary = "record the host side and the guest side of a VM to a file",
 	.usage =
-		"(--vm NAME | --pid N | --qmp PATH) [--channel ADDRESS | --no-guest] -o FILE [options]",
+		"[--vm NAME | --pid N | --qmp PATH] [--channel ADDRESS | --no-guest] -o FILE [options] [-- COMMAND [ARGUMENT...]]",
+	.notes = "With a COMMAND, the exit code is 1 if the command fails.\n",
 	.options = record_option_table,
 	.n_options = sizeof(record_option_table) / sizeof(record_option_table[0]),
 	.examples =
@@ -530,6 +616,10 @@ const struct command command_record = {
 		"                   -e 'kprobe:vfs_read/count > 4096/'\n"
 		"  vcpuscope record --pid 4242 --channel /run/vm1.sock -o run.vcs --for 30s \\\n"
 		"                   -e guest:block:block_rq_issue -e guest:block:block_rq_complete\n"
+		"  vcpuscope record -e block:block_rq_issue -e block:block_rq_complete//untraced/ \\\n"
+		"                   -o run.vcs -- dd if=/dev/vda of=/dev/null count=1000 iflag=direct\n"
+		"  vcpuscope record -e 'sched:sched_switch' --cgroup /sys/fs/cgroup/system.slice \\\n"
+		"                   -o run.vcs --for 10s\n"
 		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # a VM that the daemon watches\n"
 		"  vcpuscope record --pid 4242 --channel /run/vm1.sock --sample-hz 99 \\\n"
 		"                   --guest-events wakeups,vectors --guest-task-filter 'fio,kworker*' \\\n"

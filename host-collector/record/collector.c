@@ -33,7 +33,8 @@ static const uint64_t note_late_ns = 5000000000;
 struct collector {
 	uv_loop_t *loop;
 	struct collector_sink sink;
-	struct vm *vm;
+	struct vm *vm;                     /* NULL: none, only `tasks` */
+	const struct watched_tasks *tasks; /* NULL: none */
 	struct host_stream *host;
 	struct vm_clocks *clocks; /* NULL: not KVM, or not to be had */
 	struct guest_link *link;  /* NULL: none, or stopped */
@@ -61,7 +62,7 @@ struct collector {
 	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
 	int pidfd;
 	uint64_t heartbeat_ms, rescan_ms;
-	bool timer_open, stopped, ended, said_drain, said_clocks, said_quotas;
+	bool timer_open, stopped, ended, said_drain, said_clocks, said_quotas, said_unwatched;
 	struct log_limit vm_lines;           /* from QEMU */
 	struct message_kernel_log log_lines; /* large, so not on the stack */
 };
@@ -112,7 +113,8 @@ static void end(struct collector *c, const char *why)
 	if (c->ended || c->stopped)
 		return;
 	c->ended = true;
-	note_write(c, NOTE_VM_GONE, why);
+	if (c->vm)
+		note_write(c, NOTE_VM_GONE, why);
 	c->sink.ended(c->sink.context, why);
 }
 
@@ -344,6 +346,21 @@ static void rescan(struct collector *c)
 	}
 }
 
+static void tasks_check(struct collector *c)
+{
+	struct host_stream_stats stats;
+
+	if (!c->tasks)
+		return;
+	if (!c->vm && watched_tasks_ended(c->tasks))
+		end(c, "the threads have ended");
+	host_stream_stats_get(c->host, &stats);
+	if (stats.unwatched && !c->said_unwatched)
+		say(c, "the command has more processes than can be watched: events of the rest are "
+		       "missing");
+	c->said_unwatched |= stats.unwatched != 0;
+}
+
 static void clocks_drain(struct collector *c, uint64_t now_ms)
 {
 	int err = c->clocks ? vm_clocks_drain(c->clocks, now_ms) : 0;
@@ -388,7 +405,7 @@ static void on_quota(void *context, const struct message_cpu_quota *reading)
 
 static void quotas_follow(struct collector *c)
 {
-	if (c->cgroups && cgroups_follow(c->cgroups, vm_info(c->vm)) && !c->said_quotas) {
+	if (c->vm && c->cgroups && cgroups_follow(c->cgroups, vm_info(c->vm)) && !c->said_quotas) {
 		c->said_quotas = true;
 		say(c,
 		    "%s %d's threads are in more cgroups than are watched: CPU quotas of the "
@@ -420,7 +437,9 @@ static void on_timer(uv_timer_t *timer)
 	if (now_ms - c->rescan_ms >= RESCAN_MS) {
 		c->rescan_ms = now_ms;
 		vm_lines_hidden(c);
-		rescan(c);
+		if (c->vm)
+			rescan(c);
+		tasks_check(c);
 		quotas_follow(c);
 	}
 }
@@ -435,25 +454,36 @@ static void host_frame(void *context, uint64_t tsc, struct frame_item *frame)
 static int host_open(struct collector *c, const struct collector_options *options, char *why,
 		     size_t why_bytes)
 {
-	const struct host_stream_options host = {.wait_threshold_ns = options->wait_threshold_ns,
-						 .sample_hz = options->sample_hz,
-						 .level = options->level,
-						 .backend = options->backend,
-						 .events = options->events,
-						 .shared = options->shared,
-						 .names = options->names,
-						 .origins = options->origins,
-						 .tsc_hz = options->tsc_hz,
-						 .frame = host_frame,
-						 .context = c};
-	int err = host_stream_open(&host, &c->host, why, why_bytes);
+	struct host_stream_options host = {.wait_threshold_ns = options->wait_threshold_ns,
+					   .sample_hz = options->sample_hz,
+					   .level = options->level,
+					   .backend = options->backend,
+					   .events = options->events,
+					   .shared = options->shared,
+					   .names = options->names,
+					   .origins = options->origins,
+					   .tsc_hz = options->tsc_hz,
+					   .frame = host_frame,
+					   .context = c};
+	int err;
 
+	if (c->tasks)
+		host.watches = watched_tasks_list(c->tasks, &host.n_watches);
+	err = host_stream_open(&host, &c->host, why, why_bytes);
 	if (err)
 		return err;
+	if (!c->vm && !host_stream_has_events(c->host)) {
+		snprintf(why, why_bytes, "nothing can be recorded: %s%s%s",
+			 host_stream_events_failed(c->host),
+			 *host_stream_notice(c->host) ? "; " : "", host_stream_notice(c->host));
+		return -EOPNOTSUPP;
+	}
 	if (*host_stream_notice(c->host))
 		say(c, "%s", host_stream_notice(c->host));
 	if (*host_stream_events_failed(c->host))
 		say(c, "%s", host_stream_events_failed(c->host));
+	if (!c->vm)
+		return 0;
 	err = host_stream_follow(c->host, vm_info(c->vm));
 	if (err)
 		snprintf(why, why_bytes, "threads of %s %d cannot be followed: %s",
@@ -476,49 +506,9 @@ static void clocks_open(struct collector *c, enum backend_choice backend)
 		say(c, "%s", why);
 }
 
-int collector_open(uv_loop_t *loop, const struct collector_options *options,
-		   const struct collector_sink *sink, struct collector **out, char *why,
-		   size_t why_bytes)
+/* What QEMU says now, and its exit. */
+static void vm_watch(struct collector *c)
 {
-	const struct vm_options vm = {
-		.number = COLLECTOR_VM, .pid = options->pid, .qmp_path = options->qmp_path};
-	struct collector *c = calloc(1, sizeof(*c));
-	int err = 0;
-
-	if (!c) {
-		vm_close(options->vm);
-		snprintf(why, why_bytes, "out of memory");
-		return -ENOMEM;
-	}
-	c->loop = loop;
-	c->sink = *sink;
-	c->pidfd = -1;
-	c->vm = options->vm;
-	if (options->channel)
-		channel_plan(c, options);
-	if (options->channel && !options->channel_can_wait) {
-		err = channel_address(c);
-		snprintf(why, why_bytes, "%s", c->channel.why);
-	}
-	if (!err && !c->vm)
-		err = vm_open(&vm, &c->vm, why, why_bytes);
-	if (!err)
-		err = host_open(c, options, why, why_bytes);
-	if (!err)
-		clocks_open(c, options->backend);
-	if (err)
-		goto fail;
-	if (options->channel)
-		channel_try(c);
-	if (!kernel_log_open(&c->log))
-		log_read(c, true);
-	c->cgroups = cgroups_new(NULL);
-	quotas_follow(c);
-	uv_update_time(loop); /* attaching took a while */
-	uv_timer_init(loop, &c->timer);
-	c->timer.data = c;
-	c->timer_open = true;
-	uv_timer_start(&c->timer, on_timer, DRAIN_MS, DRAIN_MS);
 	if (vm_qmp_fd(c->vm) >= 0)
 		c->qmp_poll = poll_open(c, vm_qmp_fd(c->vm), on_qmp);
 	if (vm_qmp_released(c->vm))
@@ -533,6 +523,55 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	c->pidfd = (int)syscall(SYS_pidfd_open, vm_info(c->vm)->qemu_pid, 0);
 	if (c->pidfd >= 0)
 		c->exit_poll = poll_open(c, c->pidfd, on_exit_seen);
+}
+
+int collector_open(uv_loop_t *loop, const struct collector_options *options,
+		   const struct collector_sink *sink, struct collector **out, char *why,
+		   size_t why_bytes)
+{
+	const struct vm_options vm = {
+		.number = COLLECTOR_VM, .pid = options->pid, .qmp_path = options->qmp_path};
+	const bool has_vm = options->vm || options->pid || options->qmp_path || !options->tasks;
+	struct collector *c = calloc(1, sizeof(*c));
+	int err = 0;
+
+	if (!c) {
+		vm_close(options->vm);
+		snprintf(why, why_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	c->loop = loop;
+	c->sink = *sink;
+	c->pidfd = -1;
+	c->vm = options->vm;
+	c->tasks = options->tasks;
+	if (options->channel)
+		channel_plan(c, options);
+	if (options->channel && !options->channel_can_wait) {
+		err = channel_address(c);
+		snprintf(why, why_bytes, "%s", c->channel.why);
+	}
+	if (!err && has_vm && !c->vm)
+		err = vm_open(&vm, &c->vm, why, why_bytes);
+	if (!err)
+		err = host_open(c, options, why, why_bytes);
+	if (!err && c->vm)
+		clocks_open(c, options->backend);
+	if (err)
+		goto fail;
+	if (options->channel)
+		channel_try(c);
+	if (!kernel_log_open(&c->log))
+		log_read(c, true);
+	c->cgroups = cgroups_new(NULL);
+	quotas_follow(c);
+	uv_update_time(loop); /* attaching took a while */
+	uv_timer_init(loop, &c->timer);
+	c->timer.data = c;
+	c->timer_open = true;
+	uv_timer_start(&c->timer, on_timer, DRAIN_MS, DRAIN_MS);
+	if (c->vm)
+		vm_watch(c);
 	*out = c;
 	return 0;
 fail:
@@ -606,12 +645,12 @@ void collector_close(struct collector *c)
 
 pid_t collector_pid(const struct collector *c)
 {
-	return vm_info(c->vm)->qemu_pid;
+	return c->vm ? vm_info(c->vm)->qemu_pid : 0;
 }
 
 const char *collector_vmm_version(const struct collector *c)
 {
-	return vm_version(c->vm);
+	return c->vm ? vm_version(c->vm) : "";
 }
 
 uint64_t collector_host_events(const struct collector *c)
@@ -624,9 +663,11 @@ void collector_status_get(const struct collector *c, struct collector_status *ou
 	struct echo_sync_summary summary = {0};
 
 	memset(out, 0, sizeof(*out));
-	out->vm = vm_info(c->vm);
-	out->n_vcpus = vm_n_vcpus(c->vm);
-	out->paused = vm_paused(c->vm);
+	if (c->vm) {
+		out->vm = vm_info(c->vm);
+		out->n_vcpus = vm_n_vcpus(c->vm);
+		out->paused = vm_paused(c->vm);
+	}
 	out->backend = host_stream_backend(c->host);
 	host_stream_stats_get(c->host, &out->host);
 	out->has_channel = c->has_channel;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The live part of `record`, `watch`, `top` and `daemon`. It follows one VM on the host,
- * communicates with its agent, and passes every frame of both, in order of arrival, to one sink. It
- * runs on the caller's libuv loop, on which it does work every 20 ms. Not thread-safe.
+ * communicates with its agent, and passes every frame of both, in order of arrival, to one sink.
+ * Instead of a VM, or beside it, it records the chosen events of other tasks. It runs on the
+ * caller's libuv loop, on which it does work every 20 ms. Not thread-safe.
  *
  * It continues if there is no agent, if an agent or threads come and go, and if QEMU closes its
- * monitor. It ends when the VMM exits, which it reports once.
+ * monitor. It ends when the VMM exits, or without a VM when the tasks have ended, which it reports
+ * once.
  */
 #ifndef RECORD_COLLECTOR_H
 #define RECORD_COLLECTOR_H
@@ -18,6 +20,7 @@
 
 #include "host-collector/link/link.h"
 #include "host-collector/record/host_stream.h"
+#include "host-collector/record/watched_tasks.h"
 
 /* The number of the VM that a collector follows. Frames of its guest have this source. */
 enum { COLLECTOR_VM = 1 };
@@ -42,10 +45,13 @@ struct collector_options {
 		backend; /* backend of the host's capture; 0: BPF, or perf if BPF fails */
 	/* A capture that several collectors share (see host_stream.h); NULL: its own capture. */
 	struct capture_shared *shared;
-	struct stack_names *names;            /* shared in the same way */
-	struct task_origins *origins;         /* shared in the same way */
-	uint64_t tsc_hz;                      /* see host_stream.h */
-	const struct chosen_events *events;   /* chosen by the user; borrowed; NULL: none */
+	struct stack_names *names;          /* shared in the same way */
+	struct task_origins *origins;       /* shared in the same way */
+	uint64_t tsc_hz;                    /* see host_stream.h */
+	const struct chosen_events *events; /* chosen by the user; borrowed; NULL: none */
+	/* Tasks whose hits of `events` are recorded, too; borrowed until collector_close(); NULL:
+	 * none. If neither a VM nor `pid` nor `qmp_path` is given, there is no VM. */
+	const struct watched_tasks *tasks;
 	const struct message_config *request; /* requested of the agent; NULL: nothing; copied */
 	const struct decoder_budget *budget;  /* limits of the guest's channel; NULL: the default */
 };
@@ -57,8 +63,8 @@ struct collector_sink {
 		      struct frame_item *frame);
 	/* Receives a line for the user: agents and threads that come and go, problems. */
 	void (*say)(void *context, const char *line);
-	/* Reports once that the VM is gone. Does not stop the collector: the caller calls
-	 * collector_stop(). */
+	/* Reports once that the VM is gone, or the tasks if there is no VM. Does not stop the
+	 * collector: the caller calls collector_stop(). */
 	void (*ended)(void *context, const char *why);
 	void *context;
 };
@@ -67,8 +73,8 @@ struct collector;
 
 /* Starts a collector. Borrows the strings of the options until it returns; see also
  * channel_can_wait. The sink may receive frames before it returns. Returns 0, or -errno with one
- * line in `why`: -EINVAL (address of the channel), the errors of vm_open() and host_stream_open(),
- * or other -errno. */
+ * line in `why`: -EINVAL (address of the channel), -EOPNOTSUPP (no VM, and none of the events can
+ * be captured), the errors of vm_open() and host_stream_open(), or other -errno. */
 int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		   const struct collector_sink *sink, struct collector **out, char *why,
 		   size_t why_bytes);
@@ -90,7 +96,8 @@ void collector_close(struct collector *c);
 enum { COLLECTOR_SILENT_MS = 1000 };
 
 struct collector_status {
-	const struct message_vm_info *vm; /* borrowed until the next iteration of the loop */
+	/* Borrowed until the next iteration of the loop. NULL: there is no VM. */
+	const struct message_vm_info *vm;
 	size_t n_vcpus;
 	bool paused;         /* QMP reports that the VM is paused */
 	const char *backend; /* "BPF" or "perf"; borrowed from the collector */
@@ -105,7 +112,7 @@ struct collector_status {
 	bool clock_contested; /* the round trips contradict KVM's parameters: nothing is proven */
 	uint64_t clock_error_ns; /* if clock_known: the bound; UINT64_MAX if contested */
 };
-/* Returns the VMM's process; always valid. */
+/* Returns the VMM's process; 0 if there is no VM. */
 pid_t collector_pid(const struct collector *c);
 /* Returns the VMM's version, or "" (vm_version()). Borrowed. */
 const char *collector_vmm_version(const struct collector *c);

@@ -259,12 +259,36 @@ static void chosen_attach(struct host_stream *h, const struct chosen_event *from
 		 used ? "; " : "", e->spec, e->why);
 }
 
-static int chosen_begin(struct host_stream *h)
+/* Before the events: else their first hits would be missing. A backend that captures no events
+ * watches no tasks either; then the events say so. */
+static int watches_begin(struct host_stream *h, char *why, size_t why_bytes)
+{
+	for (size_t i = 0; i < h->options.n_watches && h->capture; i++) {
+		const struct capture_watch *watch = &h->options.watches[i];
+		const int err = capture_event_watch(h->capture, watch);
+
+		if (!err || (err == -ENOTSUP && watch->kind != CAPTURE_WATCH_CGROUP))
+			continue;
+		snprintf(why, why_bytes, "%s cannot be watched: %s", watch->name,
+			 err == -ENOSPC    ? "there are too many"
+			 : err == -EBADF   ? "this is no directory of cgroup v2"
+			 : err == -ENOTSUP ? "this takes BPF, and a kernel with cgroup v2"
+					   : strerror(-err));
+		return err == -ENOTSUP ? -EOPNOTSUPP : err;
+	}
+	return 0;
+}
+
+static int chosen_begin(struct host_stream *h, char *why, size_t why_bytes)
 {
 	const struct chosen_events *events = h->options.events;
+	int err;
 
 	if (!events || !events->n)
 		return 0;
+	err = watches_begin(h, why, why_bytes);
+	if (err)
+		return err;
 	h->chosen = calloc(1, sizeof(*h->chosen));
 	if (!h->chosen)
 		return -ENOMEM;
@@ -302,6 +326,15 @@ static int chosen_check(struct host_stream *h, bool last)
 const char *host_stream_events_failed(const struct host_stream *h)
 {
 	return h->chosen_failed;
+}
+
+bool host_stream_has_events(const struct host_stream *h)
+{
+	size_t failed = 0;
+
+	for (size_t i = 0; h->chosen && i < h->chosen->n; i++)
+		failed += (h->chosen->events[i].flags & USER_FAILED) != 0;
+	return h->chosen && failed < h->chosen->n;
 }
 
 static void origins_begin(struct host_stream *h)
@@ -360,7 +393,7 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 		origins_begin(h);
 	err = stream_begin(h);
 	if (!err)
-		err = chosen_begin(h);
+		err = chosen_begin(h, why, why_bytes);
 	if (err)
 		goto fail;
 	*out = h;
@@ -632,4 +665,5 @@ void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats
 	out->kernel_names = h->kernel_names;
 	out->chosen = h->chosen;
 	out->chosen_kept = h->chosen_kept;
+	out->unwatched = h->capture ? capture_event_unwatched(h->capture) : 0;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "bpf/capture/batcher.h"
+#include "bpf/capture/capture_event.h"
 #include "bpf/chosen/chosen_events.h"
 #include "host-collector/record/stack_writer.h"
 #include "host-collector/record/task_origins.h"
@@ -35,6 +36,10 @@ struct host_stream_options {
 	uint64_t tsc_hz; /* TSC frequency of this machine; 0: measure it, which takes 20 ms */
 	/* The events that the user chose, borrowed until host_stream_close(); NULL: none. */
 	const struct chosen_events *events;
+	/* Tasks of no VM whose hits count, too; borrowed until host_stream_open() returns. Not for
+	 * a shared capture. */
+	const struct capture_watch *watches;
+	size_t n_watches;
 	/* source of events in tests; NULL: the capture */
 	const struct batcher_source *source;
 };
@@ -48,6 +53,8 @@ void host_stream_close(struct host_stream *h);
  * with what is missing, "" if there is none. Borrowed from the stream. */
 const char *host_stream_backend(const struct host_stream *h);
 const char *host_stream_notice(const struct host_stream *h);
+/* Returns whether at least one chosen event is captured. */
+bool host_stream_has_events(const struct host_stream *h);
 /* Returns lines about chosen events that could not be attached, "" if all were. Borrowed. */
 const char *host_stream_events_failed(const struct host_stream *h);
 /* Returns the stream's HELLO, which the link also sends to an agent. Borrowed from the stream. */
@@ -89,6 +96,7 @@ struct host_stream_stats {
 	 * NULL: none were chosen. */
 	const struct message_user_events *chosen;
 	const uint64_t *chosen_kept;
+	uint64_t unwatched; /* see capture_event_unwatched() */
 };
 /* Returns the number of events that the probes emitted: stats.events.emitted. */
 uint64_t host_stream_emitted(const struct host_stream *h);
