@@ -91,6 +91,27 @@ static void list_show(struct json_object *reply)
 	}
 }
 
+static void outbox_show(struct json_object *reply)
+{
+	struct json_object *outbox = NULL;
+
+	if (!json_object_object_get_ex(reply, "outbox", &outbox) || !outbox)
+		return;
+	printf("outbox: %.1f MiB, %llu segments and recordings wait, lost %llu incidents and %llu "
+	       "figures\n",
+	       (double)number_of(outbox, "bytes") / (1 << 20),
+	       (unsigned long long)number_of(outbox, "waiting"),
+	       (unsigned long long)number_of(outbox, "incidents_lost"),
+	       (unsigned long long)number_of(outbox, "figures_lost"));
+	if (number_of(outbox, "refused"))
+		printf("  the disk refuses to complete %llu segments: %s; tried again\n",
+		       (unsigned long long)number_of(outbox, "refused"),
+		       shown(outbox, "refused_error").text);
+	if (strcmp(text_of(outbox, "error"), "-") &&
+	    strcmp(text_of(outbox, "error"), text_of(outbox, "refused_error")))
+		printf("  not writing now: %s\n", shown(outbox, "error").text);
+}
+
 static void status_show(struct json_object *reply)
 {
 	struct json_object *capture = NULL;
@@ -114,6 +135,7 @@ static void status_show(struct json_object *reply)
 	       (unsigned long long)(number_of(capture, "dropped") + number_of(capture, "missed")));
 	printf("recordings in %s: %.1f MiB\n", text_of(reply, "directory"),
 	       (double)number_of(reply, "recordings_bytes") / (1 << 20));
+	outbox_show(reply);
 	if (number_of(reply, "incidents_waiting") || number_of(reply, "reports_running"))
 		printf("incidents whose reports are being made: %llu, and %llu wait\n",
 		       (unsigned long long)number_of(reply, "reports_running"),

@@ -249,6 +249,8 @@ static struct json_object *outbox_describe(const struct records *r)
 	json_add_uint(o, "waiting", s.waiting);
 	json_add_uint(o, "bytes", s.bytes);
 	json_add_text(o, "error", s.error ? strerror(-s.error) : NULL);
+	json_add_uint(o, "refused", s.refused);
+	json_add_text(o, "refused_error", s.refused_error ? strerror(-s.refused_error) : NULL);
 	return o;
 }
 

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "clock/sample.h"
+#include "host-collector/fleet/outbox_account.h"
 #include "host-collector/fleet/outbox_finisher.h"
 #include "host-collector/fleet/outbox_folders.h"
 
@@ -24,20 +24,10 @@ enum {
 	FOLDER_LOOK_MS = 60000,
 	BUDGET_SPARE = 16,    /* a cut to the budget leaves 1/16 of it free */
 	ROOM_BYTES = 1 << 20, /* of sent files, removed at once when the disk is full */
-	ACCOUNT_BYTES = 4096,
 	OPEN_FIRST_MS = 1000, /* until an outbox that did not open is tried again; doubles */
 	OPEN_MOST_MS = 60000,
+	REFUSED_SAY_MS = 60000, /* how often a refusal of the disk is logged, at most */
 };
-
-/* The file "account": rewritten with one pwrite(), which a killed process does or does not do. */
-struct account {
-	uint64_t magic, seq;
-	uint64_t written[SEGMENT_KINDS], lost[SEGMENT_KINDS], delivered;
-	/* Not reported yet, and being reported, as report `number`. */
-	uint64_t unreported[2][SEGMENT_KINDS], reporting[SEGMENT_KINDS], reporting_full, number;
-	uint64_t counted_seq; /* of the file that was given up last: it is in the counts */
-};
-static const uint64_t account_magic = 0x31786f6274756f76; /* "voutbox1" */
 
 struct open_segment {
 	int fd; /* -1: none */
@@ -49,13 +39,15 @@ struct outbox {
 	struct outbox_options options;
 	char folder[OUTBOX_PATH_MAX], host_id[SEGMENT_ID_BYTES], boot_id[SEGMENT_ID_BYTES];
 	int dir, account_fd; /* dir -1: it is not open, and the account is only in memory */
-	struct account account;
+	struct outbox_account account;
 	struct open_segment open[SEGMENT_KINDS];
 	struct outbox_finisher *finisher;
 	uint64_t bytes, waiting, done_ms, folder_ms;
 	bool sent_gone;                  /* no sent file is left that could be removed */
 	uint64_t open_ms, open_delay_ms; /* when it is opened again: not yet known (0) */
 	int error;
+	int refused_said; /* why the disk refuses segments, as logged; 0: it does not */
+	uint64_t refused_ms;
 };
 
 static void say(const struct outbox *o, const char *format, const char *a, int err)
@@ -66,37 +58,12 @@ static void say(const struct outbox *o, const char *format, const char *a, int e
 	o->options.say(o->options.context, line);
 }
 
-static void account_save(struct outbox *o)
+static void account_save(const struct outbox *o)
 {
-	ssize_t n;
-
-	if (o->account_fd < 0)
-		return;
-	n = pwrite(o->account_fd, &o->account, sizeof(o->account), 0);
-	(void)n; /* its block exists: only a broken disk refuses */
+	outbox_account_save(o->account_fd, &o->account);
 }
 
 /* ---- files that an earlier process left ---- */
-
-static int account_open(struct outbox *o)
-{
-	static const char zeros[ACCOUNT_BYTES];
-
-	o->account_fd = openat(o->dir, "account", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (o->account_fd < 0)
-		return -errno;
-	if (pread(o->account_fd, &o->account, sizeof(o->account), 0) != sizeof(o->account) ||
-	    o->account.magic != account_magic) {
-		/* Above the numbers of an outbox that somebody removed. */
-		o->account = (struct account){.magic = account_magic,
-					      .seq = (uint64_t)clock_realtime_ns()};
-		if (pwrite(o->account_fd, zeros, sizeof(zeros), 0) != sizeof(zeros))
-			return -ENOSPC;
-		account_save(o);
-		fsync(o->account_fd);
-	}
-	return 0;
-}
 
 /* The number of complete lines, and in *end their length. */
 static uint64_t lines_count(int fd, uint64_t *end)
@@ -118,26 +85,38 @@ static uint64_t lines_count(int fd, uint64_t *end)
 	return lines;
 }
 
-/* Completes a file that an earlier process was writing. */
+static void part_name(const char *name, char out[SEGMENT_NAME_MAX + 8])
+{
+	snprintf(out, SEGMENT_NAME_MAX + 8, "%s" SEGMENT_PART, name);
+}
+
+/* Completes a file that an earlier process was writing. If the disk refuses, the finisher tries it
+ * again. */
 static void part_take(struct outbox *o, const struct segment *s)
 {
 	char part[SEGMENT_NAME_MAX + 8];
 	uint64_t end, lines;
 	int fd;
 
-	snprintf(part, sizeof(part), "%s" SEGMENT_PART, s->name);
+	part_name(s->name, part);
+	if (s->seq == o->account.counted_seq) { /* that process was giving it up */
+		unlinkat(o->dir, part, 0);
+		return;
+	}
 	fd = openat(o->dir, part, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	lines = lines_count(fd, &end);
 	if (!lines || ftruncate(fd, (off_t)end))
 		unlinkat(o->dir, part, 0);
-	else if (fsync(fd) || renameat(o->dir, part, o->dir, s->name))
-		say(o, "outbox: %s: %s", part, -errno);
+	else if (fsync(fd) || renameat(o->dir, part, o->dir, s->name)) {
+		outbox_finisher_add(o->finisher, fd, s->name); /* closes it */
+		return;
+	}
 	close(fd);
 }
 
-static void give_up(struct outbox *o, const struct segment *s);
+static bool give_up(struct outbox *o, const struct segment *s);
 static void done_look(struct outbox *o);
 
 static void earlier_take(struct outbox *o)
@@ -162,74 +141,65 @@ static void earlier_take(struct outbox *o)
 	account_save(o);
 }
 
-/* ---- losses and the budget ---- */
-
-static void loss_count(struct outbox *o, enum segment_kind kind, uint64_t n, bool full)
-{
-	o->account.lost[kind] += n;
-	o->account.unreported[full][kind] += n;
-}
-
-static uint64_t member_of(struct json_object *line, const char *key)
-{
-	struct json_object *value = NULL;
-	const int64_t n =
-		json_object_object_get_ex(line, key, &value) ? json_object_get_int64(value) : 0;
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
-/* A line that reports losses is given up itself: what it reports is to be reported again. */
-static bool loss_again(struct outbox *o, const char *line)
-{
-	static const char *const keys[SEGMENT_KINDS] = {"lost_incidents", "lost_figures",
-							"lost_evidence"};
-	struct json_object *json;
-
-	if (!strstr(line, "\"record\":\"loss\""))
-		return false;
-	json = json_tokener_parse(line);
-	for (int k = 0; json && k < SEGMENT_KINDS; k++)
-		o->account.unreported[0][k] += member_of(json, keys[k]);
-	json_object_put(json);
-	return true;
-}
-
-static void lines_give_up(struct outbox *o, const char *lost, enum segment_kind kind)
-{
-	const int fd = openat(o->dir, lost, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	char *line = NULL;
-	size_t bytes = 0;
-
-	if (!f && fd >= 0)
-		close(fd);
-	while (f && getline(&line, &bytes, f) > 0) {
-		if (!loss_again(o, line))
-			loss_count(o, kind, 1, false);
-	}
-	free(line);
-	if (f)
-		fclose(f);
-}
+/* ---- losses ---- */
 
 /* Removes a file that was not delivered, and counts what is in it: exactly once, also if the
- * process is killed at any point. */
-static void give_up(struct outbox *o, const struct segment *s)
+ * process is killed at any point. Returns false if it cannot be removed. */
+static bool give_up(struct outbox *o, const struct segment *s)
 {
 	char lost[SEGMENT_NAME_MAX + 8];
 
 	snprintf(lost, sizeof(lost), "%s" SEGMENT_LOST, s->name);
-	renameat(o->dir, s->name, o->dir, lost);
+	if (renameat(o->dir, s->name, o->dir, lost) && errno != ENOENT)
+		return false;
 	if (s->seq != o->account.counted_seq && o->options.shipped) {
 		if (s->kind == SEGMENT_EVIDENCE)
-			loss_count(o, s->kind, 1, false);
+			outbox_account_lose(&o->account, s->kind, 1, false);
 		else
-			lines_give_up(o, lost, s->kind);
+			outbox_account_lose_lines(
+				&o->account,
+				openat(o->dir, lost, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), s->kind,
+				false);
 		o->account.counted_seq = s->seq;
 		account_save(o);
 	}
 	unlinkat(o->dir, lost, 0);
+	return true;
+}
+
+/* The same for a segment that the disk refuses to complete, which no shipper sees. It may refuse to
+ * rename, so the name stays: the next process removes it, if this one is killed after it counted.
+ */
+static bool part_give_up(struct outbox *o, const struct segment *s)
+{
+	const struct outbox_account before = o->account;
+	char part[SEGMENT_NAME_MAX + 8];
+	int fd;
+
+	for (int k = 0; k < SEGMENT_KINDS; k++) {
+		if (o->open[k].fd >= 0 && !strcmp(o->open[k].name, s->name))
+			return false;
+	}
+	if (!outbox_finisher_drop(o->finisher, s->name))
+		return false;
+	part_name(s->name, part);
+	fd = openat(o->dir, part, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		goto keep;
+	if (o->options.shipped) {
+		outbox_account_lose_lines(&o->account, fd, s->kind, true); /* closes it */
+		o->account.counted_seq = s->seq;
+		account_save(o);
+	} else {
+		close(fd);
+	}
+	if (!unlinkat(o->dir, part, 0))
+		return true;
+	o->account = before;
+	account_save(o);
+keep:
+	outbox_finisher_add(o->finisher, -1, s->name);
+	return false;
 }
 
 /* A shipper holds a lock on what it delivers. */
@@ -243,23 +213,32 @@ static bool is_being_shipped(const struct outbox *o, const struct segment *s)
 	return busy || fd < 0;
 }
 
-/* Removes files of one kind (SEGMENT_KINDS: sent ones), the oldest first, until `most_bytes` are
- * left. */
-static void budget_cut(struct outbox *o, const struct segment *all, long n, int kind,
-		       uint64_t most_bytes)
+/* ---- the budget ---- */
+
+enum files { COMPLETE, SENT, PARTS, FILE_LISTS };
+
+/* Removes a file. Returns whether it is gone, or needs no room any more. */
+static bool file_remove(struct outbox *o, const struct segment *s, enum files which)
 {
 	char path[SEGMENT_NAME_MAX + 8];
 
+	if (which == SENT) {
+		snprintf(path, sizeof(path), OUTBOX_SENT "/%s", s->name);
+		return !unlinkat(o->dir, path, 0) || errno == ENOENT;
+	}
+	if (which == PARTS ? !part_give_up(o, s) : is_being_shipped(o, s) || !give_up(o, s))
+		return false;
+	o->waiting -= o->waiting > 0;
+	return true;
+}
+
+/* Removes files of one kind (SENT: of all kinds), the oldest first, until `most_bytes` are left. */
+static void budget_cut(struct outbox *o, const struct segment *all, long n, enum files which,
+		       enum segment_kind kind, uint64_t most_bytes)
+{
 	for (long i = 0; i < n && o->bytes > most_bytes; i++) {
-		if (kind == SEGMENT_KINDS) {
-			snprintf(path, sizeof(path), OUTBOX_SENT "/%s", all[i].name);
-			unlinkat(o->dir, path, 0);
-		} else if ((int)all[i].kind == kind && !is_being_shipped(o, &all[i])) {
-			give_up(o, &all[i]);
-			o->waiting -= o->waiting > 0;
-		} else {
+		if ((which != SENT && all[i].kind != kind) || !file_remove(o, &all[i], which))
 			continue;
-		}
 		o->bytes -= all[i].bytes < o->bytes ? all[i].bytes : o->bytes;
 	}
 }
@@ -287,35 +266,43 @@ static void sent_expire(struct outbox *o, const struct segment *all, long n)
 	}
 }
 
-/* Looks at all files: their number and size, and what must go. */
+/* Looks at all files: their number and size, and what must go. Of a kind, segments that the disk
+ * refuses to complete go before those that can be delivered. */
 static void folder_look(struct outbox *o)
 {
-	static const int order[] = {SEGMENT_KINDS, SEGMENT_FIGURES, SEGMENT_EVIDENCE,
-				    SEGMENT_INCIDENTS};
-	struct segment *all, *sent;
+	static const struct {
+		enum files which;
+		enum segment_kind kind;
+	} order[] = {{SENT, SEGMENT_KINDS},       {PARTS, SEGMENT_FIGURES},
+		     {COMPLETE, SEGMENT_FIGURES}, {COMPLETE, SEGMENT_EVIDENCE},
+		     {PARTS, SEGMENT_INCIDENTS},  {COMPLETE, SEGMENT_INCIDENTS}};
+	struct segment *all[FILE_LISTS];
 	uint64_t most_bytes = o->options.budget_bytes;
-	long n, n_sent;
+	long n[FILE_LISTS];
 
 	done_look(o); /* what is delivered is not to be counted as lost */
-	n = segments_list(o->folder, "", &all);
-	n_sent = sent_list(o, &sent);
-	o->bytes = 0;
-	o->waiting = n > 0 ? (uint64_t)n : 0;
-	for (long i = 0; i < n; i++)
-		o->bytes += all[i].bytes;
-	sent_expire(o, sent, n_sent);
+	/* What is completed meanwhile is not counted until the next look. */
+	n[COMPLETE] = segments_list(o->folder, "", &all[COMPLETE]);
+	n[PARTS] = segments_list(o->folder, SEGMENT_PART, &all[PARTS]);
+	n[SENT] = sent_list(o, &all[SENT]);
+	o->bytes = o->waiting = 0;
+	sent_expire(o, all[SENT], n[SENT]);
+	for (int which = COMPLETE; which <= PARTS; which += PARTS - COMPLETE) {
+		for (long i = 0; i < n[which]; i++) {
+			o->bytes += all[which][i].bytes;
+			o->waiting++;
+		}
+	}
 	for (int k = 0; k < SEGMENT_KINDS; k++)
-		o->bytes += o->open[k].bytes;
+		o->waiting -= o->open[k].fd >= 0 && o->waiting > 0;
 	/* More than it must, or the next lines would look at all files again. */
 	if (o->bytes > most_bytes)
 		most_bytes -= most_bytes / BUDGET_SPARE;
-	for (size_t k = 0; k < 4 && o->bytes > most_bytes; k++) {
-		const bool old = order[k] == SEGMENT_KINDS;
-
-		budget_cut(o, old ? sent : all, old ? n_sent : n, order[k], most_bytes);
-	}
-	free(all);
-	free(sent);
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]) && o->bytes > most_bytes; i++)
+		budget_cut(o, all[order[i].which], n[order[i].which], order[i].which, order[i].kind,
+			   most_bytes);
+	for (int which = 0; which < FILE_LISTS; which++)
+		free(all[which]);
 }
 
 /* Makes room on a full disk: removes the oldest sent files. Returns whether there was one. */
@@ -329,7 +316,7 @@ static bool room_make(struct outbox *o)
 		return false;
 	n = sent_list(o, &sent);
 	o->sent_gone = n <= 0;
-	budget_cut(o, sent, n, SEGMENT_KINDS, before > ROOM_BYTES ? before - ROOM_BYTES : 0);
+	budget_cut(o, sent, n, SENT, SEGMENT_KINDS, before > ROOM_BYTES ? before - ROOM_BYTES : 0);
 	free(sent);
 	return n > 0;
 }
@@ -354,7 +341,7 @@ static int segment_begin(struct outbox *o, enum segment_kind kind)
 
 	o->account.seq++;
 	segment_name(kind, o->host_id, o->boot_id, o->account.seq, s->name);
-	snprintf(part, sizeof(part), "%s" SEGMENT_PART, s->name);
+	part_name(s->name, part);
 	s->fd = openat(o->dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (s->fd < 0)
 		return -errno;
@@ -429,7 +416,7 @@ int outbox_add(struct outbox *o, enum segment_kind kind, const char *line, size_
 	o->error = err;
 	o->account.written[kind]++;
 	if (err)
-		loss_count(o, kind, 1, true);
+		outbox_account_lose(&o->account, kind, 1, true);
 	account_save(o);
 	if (!err && o->bytes > o->options.budget_bytes)
 		folder_look(o);
@@ -464,32 +451,26 @@ int outbox_evidence(struct outbox *o, const char *path, const char *incident_id)
 
 /* ---- opening ---- */
 
-/* Adds what was counted while the outbox was not open. */
-static void account_merge(struct account *a, const struct account *before)
-{
-	for (int k = 0; k < SEGMENT_KINDS; k++) {
-		a->written[k] += before->written[k];
-		a->lost[k] += before->lost[k];
-		a->unreported[1][k] += before->unreported[1][k];
-	}
-}
-
 /* Opens the folder and completes what an earlier process left. Returns 0, or -errno: it is as
  * before. */
 static int folder_open(struct outbox *o)
 {
-	const struct account before = o->account;
+	const struct outbox_account before = o->account;
 	int err = outbox_folders_make(o->folder, o->options.group);
 
 	if (!err) {
 		o->dir = open(o->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		err = o->dir < 0 ? -errno : account_open(o);
+		err = o->dir < 0 ? -errno : 0;
+	}
+	if (!err) {
+		o->account_fd = outbox_account_open(o->dir, &o->account);
+		err = o->account_fd < 0 ? o->account_fd : 0;
 	}
 	if (!err)
 		err = outbox_finisher_new(o->dir, &o->finisher);
 	if (err)
 		goto failed;
-	account_merge(&o->account, &before);
+	outbox_account_merge(&o->account, &before);
 	earlier_take(o); /* saves the account */
 	folder_look(o);
 	return 0;
@@ -531,43 +512,14 @@ static bool open_again(struct outbox *o, uint64_t now_ms)
 
 /* ---- time ---- */
 
-/* The number of the next report. An engine takes reports with one number for one report, so a
- * removed outbox must not begin again, nor hosts that were cloned count alike: it is the time, if
- * the clock was not set back. */
-static uint64_t number_after(uint64_t number)
-{
-	const int64_t now = clock_realtime_ns();
-
-	return now > 0 && (uint64_t)now > number ? (uint64_t)now : number + 1;
-}
-
-/* Takes what is not reported yet as the next report, unless one is under way. False: nothing. */
-static bool report_take(struct account *a)
-{
-	static const uint64_t none[SEGMENT_KINDS];
-
-	if (memcmp(a->reporting, none, sizeof(none)) != 0)
-		return true;
-	for (int full = 0; full < 2; full++) {
-		if (!memcmp(a->unreported[full], none, sizeof(none)))
-			continue;
-		a->number = number_after(a->number);
-		memcpy(a->reporting, a->unreported[full], sizeof(none));
-		memcpy(a->unreported[full], none, sizeof(none));
-		a->reporting_full = (uint64_t)full;
-		return true;
-	}
-	return false;
-}
-
 static void losses_report(struct outbox *o)
 {
-	struct account *a = &o->account;
+	struct outbox_account *a = &o->account;
 	struct outbox_loss loss;
 	size_t len = 0;
 	char *line;
 
-	if (!report_take(a))
+	if (!outbox_account_report(a))
 		return;
 	account_save(o); /* from now on it is this report, also after a kill */
 	loss = (struct outbox_loss){.full = a->reporting_full, .number = a->number};
@@ -615,6 +567,22 @@ static void done_look(struct outbox *o)
 	account_save(o);
 }
 
+/* Logs that the disk refuses to complete segments, and that it does so no longer. */
+static void refusals_say(struct outbox *o, uint64_t now_ms)
+{
+	const int err = outbox_finisher_refused(o->finisher, NULL);
+
+	if (err == o->refused_said || (o->refused_ms && now_ms - o->refused_ms < REFUSED_SAY_MS))
+		return;
+	o->refused_said = err;
+	o->refused_ms = now_ms;
+	if (err)
+		say(o, "outbox: %s: %s: segments stay incomplete, and are tried again", o->folder,
+		    err);
+	else
+		say(o, "outbox: %s: the segments that the disk refused are complete", o->folder, 0);
+}
+
 void outbox_tick(struct outbox *o, uint64_t now_ms)
 {
 	static const unsigned int open_ms[] = {
@@ -626,6 +594,7 @@ void outbox_tick(struct outbox *o, uint64_t now_ms)
 		o->done_ms = now_ms;
 		done_look(o);
 		losses_report(o);
+		refusals_say(o, now_ms);
 	}
 	if (!o->folder_ms || now_ms - o->folder_ms >= FOLDER_LOOK_MS) {
 		o->folder_ms = now_ms;
@@ -645,7 +614,8 @@ void outbox_stats_get(const struct outbox *o, struct outbox_stats *out)
 {
 	*out = (struct outbox_stats){
 		.delivered = o->account.delivered, .waiting = o->waiting, .bytes = o->bytes};
-	out->error = o->error ? o->error : outbox_finisher_error(o->finisher);
+	out->refused_error = outbox_finisher_refused(o->finisher, &out->refused);
+	out->error = o->error ? o->error : out->refused_error;
 	memcpy(out->written, o->account.written, sizeof(out->written));
 	memcpy(out->lost, o->account.lost, sizeof(out->lost));
 }

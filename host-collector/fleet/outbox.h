@@ -8,10 +8,11 @@
  * file of the same name in the folder "done"; the segment then moves to "sent", where it is kept
  * for some time for `vcpuscope incidents`.
  *
- * All files together stay within a budget. The first to go are sent segments, then figures, then
- * evidence, then incidents, the oldest first. What was not sent is counted, as is a line that
- * cannot be written. The counts are in the file "account", whose blocks exist from the start, so a
- * full disk does not prevent it. They are reported as a line of the next segment.
+ * All files together stay within a budget, also those that the disk refuses to complete. The first
+ * to go are sent segments, then figures, then evidence, then incidents, the oldest first; of
+ * figures and of incidents, what the disk refuses goes first. What was not sent is counted, as is a
+ * line that cannot be written. The counts are in the file "account", whose blocks exist from the
+ * start, so a full disk does not prevent it. They are reported as a line of the next segment.
  *
  * Not thread-safe. A thread of its own waits for the disk.
  */
@@ -32,7 +33,8 @@ enum { OUTBOX_LINE_MAX = 64 * 1024, OUTBOX_PATH_MAX = 512 };
 /* Lines and recordings that are lost. */
 struct outbox_loss {
 	uint64_t n[SEGMENT_KINDS]; /* by kind: lines of incidents, lines of figures, recordings */
-	bool full;                 /* could not be written; otherwise: removed for the budget */
+	bool full;                 /* the disk was full or refused them; otherwise: removed for the
+				      budget */
 	uint64_t number;           /* of this report of losses; unique on this host */
 };
 
@@ -75,7 +77,9 @@ struct outbox_stats {
 	uint64_t lost[SEGMENT_KINDS];
 	uint64_t delivered; /* segments and recordings that were acknowledged */
 	uint64_t waiting;   /* the same, not yet acknowledged; as of the last look */
-	uint64_t bytes;     /* of all files */
+	uint64_t bytes;     /* of all files; as of the last look, and of the lines since */
+	uint64_t refused;   /* segments that the disk refuses to complete; tried again */
+	int refused_error;  /* why it refused the last of them, -errno; 0: there is none */
 	int error;          /* of the last write, or of segments that the disk refuses to complete,
 			       -errno; 0: none */
 };

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The counts of an outbox: what was written, delivered and lost, and which losses are not reported
+ * yet. They are in the file "account" of the outbox. Not thread-safe. */
+#ifndef FLEET_OUTBOX_ACCOUNT_H
+#define FLEET_OUTBOX_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host-collector/fleet/segments.h"
+
+/* The file "account": rewritten with one pwrite(), which a killed process does or does not do. */
+struct outbox_account {
+	uint64_t magic, seq;
+	uint64_t written[SEGMENT_KINDS], lost[SEGMENT_KINDS], delivered;
+	/* Not reported yet (see `full` below), and being reported, as report `number`. */
+	uint64_t unreported[2][SEGMENT_KINDS], reporting[SEGMENT_KINDS], reporting_full, number;
+	uint64_t counted_seq; /* of the file that was given up last: it is in the counts */
+};
+
+/* Opens the file in the folder `dir`, and creates it if it is missing or damaged. Its blocks then
+ * exist. Returns its descriptor, which the caller closes, or -errno. */
+int outbox_account_open(int dir, struct outbox_account *out);
+/* Writes the counts. fd -1: does nothing. */
+void outbox_account_save(int fd, const struct outbox_account *a);
+/* Adds what was counted while the outbox was not open. */
+void outbox_account_merge(struct outbox_account *a, const struct outbox_account *before);
+
+/* Counts n lines or recordings as lost. full: the file system refused them; otherwise they were
+ * removed for the budget. */
+void outbox_account_lose(struct outbox_account *a, enum segment_kind kind, uint64_t n, bool full);
+/* Counts the lines of a segment as lost. What a lost report of losses counts is reported again.
+ * Closes fd; a negative one has no lines. */
+void outbox_account_lose_lines(struct outbox_account *a, int fd, enum segment_kind kind, bool full);
+/* Takes losses that are not reported as the next report (`reporting`), unless one is in progress.
+ * Returns false if there is nothing to report. */
+bool outbox_account_report(struct outbox_account *a);
+
+#endif
