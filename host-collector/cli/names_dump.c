@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/cli/names_dump.h"
 
-#include "host-collector/analyze/stall/verdict.h"
 #include "host-collector/tables/figures.h"
 #include "host-collector/tables/report_tables.h"
 #include "host-collector/view/advice.h"
+#include "host-collector/view/verdict_words.h"
 #include "proto/program/options.h"
 
 #define RECORD(to, kind, ...)                                                                      \
@@ -13,16 +13,10 @@
 static void verdicts_dump(FILE *to)
 {
 	for (int v = 0; v < VERDICT_COUNT; v++) {
-		const char *holds = "", *contradicts = "";
+		const struct verdict_words w = verdict_words((enum verdict)v);
 
-		for (size_t i = 0; i < verdict_rules_count; i++) {
-			if (verdict_rules[i].verdict != (enum verdict)v)
-				continue;
-			holds = verdict_rules[i].holds;
-			contradicts = verdict_rules[i].contradicts;
-		}
-		RECORD(to, "verdict", verdict_name((enum verdict)v), holds, contradicts,
-		       advice_of_verdict((enum verdict)v));
+		RECORD(to, "verdict", verdict_name((enum verdict)v), w.holds, w.contradicts,
+		       w.advice);
 	}
 	for (int c = CONFIDENCE_DECIDED; c >= CONFIDENCE_UNDETERMINED; c--)
 		RECORD(to, "confidence", confidence_name((enum confidence)c),

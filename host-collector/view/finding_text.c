@@ -9,6 +9,7 @@
 
 #include "host-collector/analyze/stall/facts.h"
 #include "host-collector/util/duration.h"
+#include "host-collector/view/verdict_words.h"
 
 /*
  * A sentence, or a part of one. {ns0} and {ns1} stand for durations, {n0} to {n2} for numbers,
@@ -19,24 +20,7 @@ struct wording {
 	const char *text;
 };
 
-/* FINDING_CAUSE: causes whose sentence shows only the time, by verdict. */
-static const struct wording causes[VERDICT_COUNT] = {
-	[VERDICT_MIGRATION] = {"QEMU paused the VM for {ns0} to complete its migration"},
-	[VERDICT_HOST_LOCKUP] =
-		{"the host's watchdog reports that the vCPU's pCPU was stuck in the host's kernel: "
-		 "{ns0} of the stall"},
-	[VERDICT_SPLIT_LOCK] =
-		{"the guest locked memory across cache lines, and the host's kernel held its vCPU "
-		 "back for {ns0}"},
-	[VERDICT_STORAGE_BACKEND] = {"the vCPU thread waited {ns0} for a block device in the host"},
-	[VERDICT_MMU_CONTENTION] =
-		{"the vCPU thread waited {ns0} for a lock of the VM's memory map"},
-	[VERDICT_HOST_MEMORY] = {"the vCPU thread had to free host memory for {ns0}"},
-	[VERDICT_TIMER_LATE] = {"the host delivered the guest's timer interrupt {ns0} late: none "
-				"was pending before"},
-};
-
-/* All other kinds of findings. */
+/* By kind; verdict_words.c has those of FINDING_CAUSE. */
 static const struct wording sentences[FINDING_COUNT] = {
 	/* why */
 	[FINDING_THREAD_SIGNALLED] =
@@ -383,9 +367,10 @@ static void value_write(const struct finding *f, const char *word, struct findin
 /* Returns the wording of a finding; static. */
 static const char *wording_of(const struct finding *f)
 {
-	const char *text =
-		f->kind == FINDING_CAUSE ? causes[f->n[0]].text : sentences[f->kind].text;
+	const char *text = sentences[f->kind].text;
 
+	if (f->kind == FINDING_CAUSE)
+		text = verdict_words((enum verdict)f->n[0]).reason;
 	return text ? text : "";
 }
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/view/advice.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/page_data.h"
 #include "host-collector/view/page_files.h"
 #include "host-collector/view/text.h"
+#include "host-collector/view/verdict_words.h"
 
 /* What one report with all its incidents may take of the page: stacks can be long. */
 enum {
@@ -160,7 +160,8 @@ static int data_write(const struct page *page, const struct shown *shown,
 		const struct incident *incident = &shown->report.incidents[i];
 
 		fputs(i ? "," : "", out);
-		page_text_write(incident->healthy ? "" : advice_of_verdict(incident->verdict), out);
+		page_text_write(incident->healthy ? "" : verdict_words(incident->verdict).advice,
+				out);
 	}
 	/* Of the whole report, whatever is shown of it. */
 	fputs("],\"headline\":", out);

@@ -15,6 +15,7 @@
 #include "host-collector/view/finding_text.h"
 #include "host-collector/view/text_internal.h"
 #include "host-collector/view/text_time.h"
+#include "host-collector/view/verdict_words.h"
 
 enum { DMESG_ERR_SHOWN_NS = 1000000, STACK_SHOWN = 10 };
 
@@ -367,7 +368,7 @@ static void advice_write(const struct page *p, enum verdict v)
 	if (p->given->verdicts & 1u << v)
 		fprintf(p->out, "   %-8s as above for %s\n", "do", verdict_name(v));
 	else
-		fprintf(p->out, "   %-8s %s\n", "do", advice_of_verdict(v));
+		fprintf(p->out, "   %-8s %s\n", "do", verdict_words(v).advice);
 	p->given->verdicts |= 1u << v;
 }
 

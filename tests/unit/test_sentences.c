@@ -7,6 +7,7 @@
 #include "host-collector/analyze/stall/detectors.h"
 #include "host-collector/analyze/stall/state_times.h"
 #include "host-collector/analyze/stall/verdict.h"
+#include "host-collector/view/verdict_words.h"
 #include "tests/unit/sentences.h"
 
 /* ---- why ---- */
@@ -442,6 +443,21 @@ static void a_long_sentence_is_cut(void **state)
 	assert_string_equal(finding_text(&long_names[2], 1).text, "");
 }
 
+static void every_verdict_has_its_words(void **state)
+{
+	(void)state;
+	for (int v = 0; v < VERDICT_COUNT; v++) {
+		if (!*verdict_words((enum verdict)v).advice)
+			fail_msg("%s has no advice", verdict_name((enum verdict)v));
+	}
+	for (size_t r = 0; r < verdict_rules_count; r++) {
+		const struct verdict_words w = verdict_words(verdict_rules[r].verdict);
+
+		if (!*w.holds || !*w.contradicts || !*w.reason != !!verdict_rules[r].because)
+			fail_msg("%s lacks words", verdict_name(verdict_rules[r].verdict));
+	}
+}
+
 /* ---- no sentence without a row ---- */
 
 static void every_finding_was_said(void **state)
@@ -471,6 +487,7 @@ int main(void)
 		cmocka_unit_test(every_detector_has_its_sentence),
 		cmocka_unit_test(the_judge_says_what_it_cannot_tell),
 		cmocka_unit_test(a_long_sentence_is_cut),
+		cmocka_unit_test(every_verdict_has_its_words),
 		cmocka_unit_test(every_finding_was_said),
 	};
 

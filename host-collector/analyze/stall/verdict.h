@@ -3,7 +3,8 @@
  * Finds the cause of a stall from the facts of its interval. Each verdict is a row of one table
  * (verdict.c): how much of the denied time it accounts for, what contradicts it, which data it
  * needs. The row that accounts for the most time is the verdict, the next one is the runner-up.
- * docs/verdicts.md has the limits that decide the confidence.
+ * docs/verdicts.md has the limits that decide the confidence, and view/verdict_words.c
+ * the words.
  */
 #ifndef STALL_VERDICT_H
 #define STALL_VERDICT_H
@@ -13,9 +14,7 @@
 
 struct verdict_rule {
 	enum verdict verdict;
-	const char *holds;       /* the condition, as text */
-	const char *contradicts; /* what would contradict it, as text */
-	uint32_t needs;          /* bit per enum missing_data; if any is missing, at most likely */
+	uint32_t needs; /* bit per enum missing_data; if any is missing, at most likely */
 	/* Returns the denied time in ns that this cause accounts for; 0: none. */
 	int64_t (*accounts_for)(const struct stall_facts *f);
 	/* Returns true if something contradicts the cause; it is then at most likely. May be NULL.
