@@ -5,6 +5,7 @@
  * counted, and tasks of no VM can be watched. Needs root and BPF; skips otherwise.
  */
 #include "tests/unit/capture_log.h"
+#include "tests/unit/usdt_probe.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -611,31 +612,6 @@ static void hits_of_watched_tasks_count(void **state)
 }
 
 /* ---- programs ---- */
-
-/* As <sys/sdt.h> makes them, which may not be installed. */
-#define USDT_PROBE(provider, name, arguments, ...)                                                 \
-	asm volatile("990: nop\n"                                                                  \
-		     ".pushsection .note.stapsdt,\"\",\"note\"\n"                                  \
-		     ".balign 4\n"                                                                 \
-		     ".4byte 992f-991f, 994f-993f, 3\n"                                            \
-		     "991: .asciz \"stapsdt\"\n"                                                   \
-		     "992: .balign 4\n"                                                            \
-		     "993: .8byte 990b\n"                                                          \
-		     ".8byte _.stapsdt.base\n"                                                     \
-		     ".8byte 0\n"                                                                  \
-		     ".asciz \"" provider "\"\n"                                                   \
-		     ".asciz \"" name "\"\n"                                                       \
-		     ".asciz \"" arguments "\"\n"                                                  \
-		     "994: .balign 4\n"                                                            \
-		     ".popsection\n"                                                               \
-		     ".ifndef _.stapsdt.base\n"                                                    \
-		     ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"       \
-		     ".weak _.stapsdt.base\n"                                                      \
-		     ".hidden _.stapsdt.base\n"                                                    \
-		     "_.stapsdt.base: .space 1\n"                                                  \
-		     ".size _.stapsdt.base, 1\n"                                                   \
-		     ".popsection\n"                                                               \
-		     ".endif\n" ::__VA_ARGS__)
 
 long chosen_target(long number, int negative);
 

@@ -64,14 +64,16 @@ class Builder:
             made.add_program(source, target)
         return made.write(f"{self.work}/cache")
 
-    def host(self, files=(), guest=None):
+    def host(self, files=(), guest=None, programs=()):
         """Image of bed B's L1: QEMU with firmware, a guest (an image, else guest()'s) in /guest, the
-        collector if built."""
+        collector if built, `programs` [(from, to)] with their libraries."""
         guest = guest or self.guest()
         self._say("host image")
         made = self._base(self.kernel, HOST_MODULES)
         for program in ("/usr/bin/qemu-system-x86_64", "/usr/sbin/dmsetup"):
             made.add_program(program)
+        for source, target in programs:
+            made.add_program(source, target)
         for name in FIRMWARE:
             made.add_file(f"/usr/share/{name}", f"/usr/share/seabios/{os.path.basename(name)}"
                           if name.startswith("seabios") else None)
@@ -104,10 +106,10 @@ def boot_d(builder, *, files=(), boot_timeout_s=240):
                            qemu_args=("-icount", "shift=auto"), boot_timeout_s=boot_timeout_s)
 
 
-def boot_b(builder, *, cpus=2, files=(), guest_files=(), guest_programs=(), guest_modules=(),
+def boot_b(builder, *, cpus=2, files=(), programs=(), guest_files=(), guest_programs=(), guest_modules=(),
            qemu_args=(), cmdline=""):
     """A host with KVM on this machine. `guest-start` inside boots its guest."""
-    host = builder.host(files, builder.guest(guest_files, guest_programs, guest_modules))
+    host = builder.host(files, builder.guest(guest_files, guest_programs, guest_modules), programs)
     return machine.Machine(builder.kernel.vmlinuz, host, name="bed-b", cpus=cpus, memory_mib=2048,
                            cmdline=f"tsc=reliable {cmdline}", qemu_args=qemu_args)
 
