@@ -127,6 +127,11 @@ static const struct option_spec agent_option_table[] = {
 	 .type = OPTION_FLAG,
 	 .offset = ROW(no_realtime),
 	 .help = "run at normal priority instead of SCHED_RR 1; a busy guest may lose events"},
+	{.name = "doctor",
+	 .type = OPTION_FLAG,
+	 .offset = ROW(doctor),
+	 .help = "show what can be captured in this guest, what is missing and what to do; connect "
+		 "to nobody"},
 };
 
 const struct command agent_command = {
@@ -158,7 +163,7 @@ const struct command agent_command = {
 		"Pointers leave as hashes with a random key. Of more hits than rate, the rest is "
 		"counted; an event\n"
 		"that floods for 2 s is detached.\n",
-	.exits = "  0  ended by --run-for or a signal\n"
+	.exits = "  0  ended by --run-for or a signal; --doctor: the agent can capture\n"
 		 "  1  internal failure\n"
 		 "  2  wrong usage\n"
 		 "  3  no channel to the host\n"
@@ -167,7 +172,8 @@ const struct command agent_command = {
 		"  vcpuscope-agent                          # over virtio-serial, or else vsock\n"
 		"  vcpuscope-agent --connect vsock:2:7431   # over vsock\n"
 		"  vcpuscope-agent --connect tls:10.0.2.2:7431 --psk /etc/vcpuscope/psk\n"
-		"  vcpuscope-agent --connect unix:/run/v.sock --run-for 10s\n",
+		"  vcpuscope-agent --connect unix:/run/v.sock --run-for 10s\n"
+		"  vcpuscope-agent --doctor                 # what works in this guest?\n",
 };
 
 void arguments_default(struct arguments *out)

@@ -23,6 +23,7 @@ struct arguments {
 	uint64_t max_cpu_percent;  /* of one CPU */
 	uint64_t max_memory_bytes;
 	bool no_host_config, no_kernel_log, no_realtime, insecure_plain_tcp;
+	bool doctor; /* print what works here, and end */
 };
 
 /* The agent as a command without a name, with the table of its options. */

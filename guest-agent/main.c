@@ -14,6 +14,7 @@
 #include "bpf/capture/capture.h"
 #include "guest-agent/agent.h"
 #include "guest-agent/arguments.h"
+#include "guest-agent/doctor.h"
 #include "guest-agent/symbols_body.h"
 #include "bpf/isolation/opener.h"
 #include "proto/log_writer.h"
@@ -197,6 +198,20 @@ static int policy_from_arguments(const struct arguments *arguments, struct event
 	return err;
 }
 
+static int capture_try(enum backend_choice backend, char *said, size_t said_bytes)
+{
+	const struct capture_options options = {.kind = CAPTURE_GUEST, .backend = backend};
+	struct capture *capture = NULL;
+	const int err = capture_open(&options, &capture, said, said_bytes);
+
+	if (err)
+		return err;
+	snprintf(said, said_bytes, "%s attaches%s%s", capture_backend_name(capture),
+		 capture_left_out(capture)[0] ? ", without " : "", capture_left_out(capture));
+	capture_close(capture);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct capture_options capture_options = {.kind = CAPTURE_GUEST};
@@ -219,6 +234,8 @@ int main(int argc, char **argv)
 	arguments_default(&arguments);
 	if (options_read(&agent_command, argc, argv, &arguments))
 		return EXIT_WRONG_USAGE;
+	if (arguments.doctor)
+		return doctor_print(stdout, "", capture_try) ? EXIT_AS_ASKED : EXIT_NO_CAPTURE;
 	backend_choice_parse(arguments.backend, &capture_options.backend);
 	err = channel_address_parse(arguments.connect, &agent_options.address, why, sizeof(why));
 	if (!err)

@@ -209,7 +209,13 @@ static int diagnose(const struct loader_request *request, const struct loader_bu
 		if (name)
 			error = bpf_object__load(object);
 		if (error) {
+			const bool seen = log[0]; /* without rights, no verifier looks at it */
+
 			verifier_summary(log, summary, sizeof(summary));
+			if (error == -EPERM && !seen) {
+				bpf_object__close(object);
+				break;
+			}
 			if (lockdown_explains(LOCKDOWN_PATH, summary))
 				explain(why, why_bytes, error,
 					"the kernel is locked down (mode confidentiality) and "

@@ -16,6 +16,7 @@
 
 #include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
+#include "bpf/capture/kernel_support.h"
 #include "bpf/perf/perf_probe.h"
 #include "bpf/symbols/kernel_symbols.h"
 #include "host-collector/vm/discover.h"
@@ -61,22 +62,6 @@ static int line_read(const char *path, char *line, size_t bytes)
 	return 0;
 }
 
-static uint64_t capabilities_effective(void)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	unsigned long long caps = 0;
-	char line[256];
-
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "CapEff: %llx", &caps) == 1)
-			break;
-	}
-	fclose(f);
-	return caps;
-}
-
 static void probe_kernel(struct check_result *result)
 {
 	struct utsname name;
@@ -87,39 +72,37 @@ static void probe_kernel(struct check_result *result)
 		answer_yes(result, "Linux %s %s", name.release, name.machine);
 }
 
+static void support_probe(struct check_result *result, enum kernel_support_kind kind)
+{
+	struct kernel_support support;
+
+	kernel_support_read("", CAPTURE_HOST, kind, &support);
+	if (support.works) {
+		answer_yes(result, "%s", support.found);
+		return;
+	}
+	answer_no(result, support.remedy, "%s", support.found);
+	snprintf(result->without, sizeof(result->without), "%s", support.without);
+}
+
 static void probe_rights(struct check_result *result)
 {
-	static const struct {
-		int bit;
-		const char *name;
-	} wanted[] = {{38, "CAP_PERFMON"}, {39, "CAP_BPF"}, {19, "CAP_SYS_PTRACE"}};
-	uint64_t caps = capabilities_effective();
-	bool admin = caps & 1ull << 21;
-	char missing[128] = "";
-
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		/* CAP_SYS_ADMIN implies the first two, not the right to look into others. */
-		if (caps & 1ull << wanted[i].bit || (admin && wanted[i].bit != 19))
-			continue;
-		snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), " %s",
-			 wanted[i].name);
-	}
-	if (*missing)
-		answer_no(result,
-			  "run as root (sudo vcpuscope ...), or give the binary these "
-			  "capabilities with setcap",
-			  "missing:%s", missing);
-	else
-		answer_yes(result, "user %u may trace", geteuid());
+	support_probe(result, KERNEL_SUPPORT_RIGHTS);
 }
 
 static void probe_btf(struct check_result *result)
 {
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		answer_no(result, "boot a kernel built with CONFIG_DEBUG_INFO_BTF (Debian's are)",
-			  "/sys/kernel/btf/vmlinux: %s", strerror(errno));
-	else
-		answer_yes(result, "/sys/kernel/btf/vmlinux");
+	support_probe(result, KERNEL_SUPPORT_BTF);
+}
+
+static void probe_tracefs(struct check_result *result)
+{
+	support_probe(result, KERNEL_SUPPORT_TRACEFS);
+}
+
+static void probe_lockdown(struct check_result *result)
+{
+	support_probe(result, KERNEL_SUPPORT_LOCKDOWN);
 }
 
 static int tracepoint_id(const char *name, int *id)
@@ -199,19 +182,6 @@ static void probe_kallsyms(struct check_result *result)
 	else
 		answer_yes(result, "%zu code symbols", kallsyms_count(k));
 	kallsyms_free(k);
-}
-
-static void probe_tracefs(struct check_result *result)
-{
-	int id, err = tracepoint_id("sched/sched_switch", &id);
-
-	if (err == -ENOENT)
-		answer_no(result, "mount -t tracefs tracefs " TRACEFS,
-			  TRACEFS "/events: does not exist");
-	else if (err)
-		answer_no(result, remedy_for(err, ""), TRACEFS "/events: %s", strerror(-err));
-	else
-		answer_yes(result, TRACEFS ", sched_switch is event %d", id);
 }
 
 static void probe_perf(struct check_result *result)
@@ -345,6 +315,7 @@ const struct check check_table[] = {
 	{"kernel", "the kernel of this machine", false, probe_kernel},
 	{"rights", "tracing of all threads, reading QEMU's memory map", false, probe_rights},
 	{"btf", "BPF programs that match this kernel's structures", false, probe_btf},
+	{"lockdown", "a kernel that lets BPF read its memory", false, probe_lockdown},
 	{"host capture", "the host side of recordings", true, probe_host_capture},
 	{"host by perf", "the host side where BPF does not work: record --backend perf", false,
 	 probe_host_perf},

@@ -14,9 +14,10 @@ enum check_answer { CHECK_YES, CHECK_NO };
 
 struct check_result {
 	enum check_answer answer;
-	char detail[512]; /* what the check found */
-	char remedy[256]; /* what to do about CHECK_NO; "" if nothing helps */
-	bool no_names;    /* set by the caller: `detail` must not have names of VMs and programs */
+	char detail[512];  /* what the check found */
+	char without[384]; /* what is lost without it and what still works; "" if unknown */
+	char remedy[256];  /* what to do about CHECK_NO; "" if nothing helps */
+	bool no_names;     /* set by the caller: `detail` must not have names of VMs and programs */
 };
 
 struct check {

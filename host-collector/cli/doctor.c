@@ -42,6 +42,8 @@ static void text_print(const struct check *check, const struct check_result *res
 		   result->detail);
 	if (result->answer == CHECK_NO) {
 		wrap_print(stdout, "%18s gives: %s\n", "", check->purpose);
+		if (*result->without)
+			wrap_print(stdout, "%18s without: %s\n", "", result->without);
 		if (*result->remedy)
 			wrap_print(stdout, "%18s to do: %s\n", "", result->remedy);
 	}
@@ -57,6 +59,7 @@ static void json_add(struct json_object *list, const struct check *check,
 	json_object_object_add(row, "needed", json_object_new_boolean(check->needed));
 	json_object_object_add(row, "purpose", json_object_new_string(check->purpose));
 	json_object_object_add(row, "detail", json_object_new_string(result->detail));
+	json_object_object_add(row, "without", json_object_new_string(result->without));
 	json_object_object_add(row, "remedy", json_object_new_string(result->remedy));
 	json_object_array_add(list, row);
 }
