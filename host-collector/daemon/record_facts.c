@@ -3,8 +3,31 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host-collector/fleet/vm_disks.h"
+
+void record_labels(struct record_labels *before, const char *text, struct host_facts *host)
+{
+	char why[256];
+
+	if (before->parsed && !strcmp(before->text, text))
+		return;
+	if (host_labels_parse(text, host, why, sizeof(why)))
+		host->n_labels = 0; /* the configuration was checked */
+	snprintf(before->text, sizeof(before->text), "%s", text);
+	before->parsed = true;
+}
+
+int record_numa_node(struct record_numa *known, const char *root, const struct incident *incident)
+{
+	const bool is = incident->pcpu_known && incident->pcpu < VS_CPUS_MAX;
+	uint16_t *node = is ? &known->nodes[incident->pcpu] : NULL;
+
+	if (node && !*node)
+		*node = (uint16_t)(host_numa_node(root, incident->pcpu) + 1);
+	return node ? *node - 1 : -1;
+}
 
 void record_vm_facts(const struct watched_vm *vm, const struct live *live, struct vm_facts *facts)
 {

@@ -5,12 +5,29 @@
 
 #include <stdbool.h>
 
+#include "host-collector/daemon/config.h"
 #include "host-collector/daemon/watched_vm.h"
 #include "host-collector/engine/live.h"
 #include "host-collector/fleet/incident_record.h"
 #include "host-collector/fleet/storage.h"
 #include "host-collector/fleet/vm_facts.h"
 
+/* The text of the labels that were parsed last. All zero: none were. */
+struct record_labels {
+	bool parsed;
+	char text[DAEMON_PATH_MAX];
+};
+
+/* The NUMA nodes of pCPUs, + 1; 0: not known yet. */
+struct record_numa {
+	uint16_t nodes[VS_CPUS_MAX];
+};
+
+/* Sets the host's labels. Parses them only if the text is another than before. */
+void record_labels(struct record_labels *before, const char *text, struct host_facts *host);
+/* Returns the NUMA node of an incident's pCPU, or -1 if it is not known. root: "" for this machine.
+ */
+int record_numa_node(struct record_numa *known, const char *root, const struct incident *incident);
 /* Updates the facts: the guest's side may have changed since the last record. live: NULL: no run.
  */
 void record_vm_facts(const struct watched_vm *vm, const struct live *live, struct vm_facts *facts);

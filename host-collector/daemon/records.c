@@ -15,6 +15,7 @@
 #include "host-collector/daemon/incident_jobs.h"
 #include "host-collector/daemon/record_facts.h"
 #include "host-collector/fleet/incident_record.h"
+#include "host-collector/fleet/thread_owners.h"
 
 enum {
 	/* Records of a VM that may be written again: all that are ongoing, and the newest others.
@@ -45,6 +46,7 @@ struct records_vm {
 	const struct metrics *metrics;
 	struct vm_facts facts;
 	struct kept kept[KEPT];
+	size_t n_kept;
 	size_t newest_firing; /* index of a kept record; KEPT: none */
 	struct figures_interval figures;
 	bool summed; /* it is counted in the sum's VMs */
@@ -56,7 +58,12 @@ struct records {
 	uv_loop_t *loop;
 	struct outbox *outbox; /* NULL: none */
 	struct host_facts host;
+	struct record_labels labels; /* of the host */
+	struct record_numa numa;
+	struct thread_owners *owners;
 	struct records_vm *vms;
+	bool facts_wanted;         /* the process of a VM's run may not be known yet */
+	uint64_t figures_first_ms; /* no interval of figures in progress began before this */
 	double tokens;
 	uint64_t tokens_ms;
 	struct incident_sum sum;
@@ -155,9 +162,8 @@ static void culprit_vm(const struct records *r, const struct report_culprit *c,
 		       struct record_culprit *out)
 {
 	const struct records_options *o = &r->options;
-	const pid_t process = thread_process("/proc", c->pid);
+	const pid_t process = thread_owners_process(r->owners, c->pid, clock_monotonic_ms());
 	const struct watched_vm *vm = process ? o->vm_find(o->context, process, NULL) : NULL;
-	struct vm_facts facts = {0};
 
 	if (!vm)
 		vm = o->vm_find(o->context, 0, c->vm.name);
@@ -165,10 +171,8 @@ static void culprit_vm(const struct records *r, const struct report_culprit *c,
 		if (v->vm == vm)
 			snprintf(out->vm_uuid, sizeof(out->vm_uuid), "%s", v->facts.uuid);
 	}
-	if (out->vm_uuid[0] || !process)
-		return;
-	vm_facts_process("/proc", process, &facts);
-	snprintf(out->vm_uuid, sizeof(out->vm_uuid), "%s", facts.uuid);
+	if (!out->vm_uuid[0] && process)
+		thread_owners_uuid(r->owners, process, out->vm_uuid);
 }
 
 static void culprits_fill(const struct records *r, const struct incident *i,
@@ -195,6 +199,7 @@ static int64_t wall_ns(const struct records_vm *v, struct host_ns t)
 
 static void kept_forget(struct records_vm *v, struct kept *k)
 {
+	v->n_kept -= k->record != NULL;
 	json_object_put(k->record);
 	if (v->newest_firing == (size_t)(k - v->kept))
 		v->newest_firing = KEPT;
@@ -220,7 +225,7 @@ static struct kept *kept_new(struct records_vm *v)
 /* The record of the same incident that was written while it lasted. */
 static struct kept *kept_ongoing(struct records_vm *v, const struct incident *i)
 {
-	for (size_t k = 0; k < KEPT; k++) {
+	for (size_t k = 0; v->n_kept && k < KEPT; k++) {
 		struct kept *at = &v->kept[k];
 
 		if (at->record && at->ongoing && at->vcpu == i->vcpu && i->begin.ns <= at->end_ns &&
@@ -242,6 +247,7 @@ static void record_write(struct records_vm *v, const struct incident_record *rec
 	json = incident_record_json(record, k->id);
 	if (!json)
 		return;
+	v->n_kept += !k->record;
 	json_object_put(k->record);
 	k->record = json;
 	if (before)
@@ -288,7 +294,7 @@ void records_incident(struct records_vm *v, const struct incident *i)
 	record.time_error_ns = i->err_ns;
 	record.host_clock_error_ns = host_clock_error_ns();
 	record.culprits = culprits;
-	record.numa_node = i->pcpu_known ? host_numa_node(v->records->options.root, i->pcpu) : -1;
+	record.numa_node = record_numa_node(&v->records->numa, v->records->options.root, i);
 	if (record_storage(v->records->options.root, v->vm, i, &storage))
 		record.storage = &storage;
 	record.guest_text = v->records->options.config->outbox_guest_text;
@@ -337,6 +343,7 @@ struct hashing {
 static void records_free(struct records *r)
 {
 	outbox_close(r->outbox);
+	thread_owners_free(r->owners);
 	free(r);
 }
 
@@ -443,16 +450,21 @@ bool records_want_figures(const struct records *r)
 static void figures_tick(struct records *r, uint64_t now_ms)
 {
 	const uint64_t every_ms = daemon_config_figures_ns(r->options.config) / 1000000;
+	uint64_t first_ms = now_ms;
 
-	if (!every_ms)
+	if (!every_ms || now_ms - r->figures_first_ms < every_ms)
 		return;
-
 	for (struct records_vm *v = r->vms; v; v = v->next) {
-		if (!v->live || !v->metrics || now_ms - v->figures.begin_ms < every_ms)
+		if (!v->live || !v->metrics)
 			continue;
-		figures_write(v);
-		return;
+		if (now_ms - v->figures.begin_ms >= every_ms) {
+			figures_write(v);
+			return;
+		}
+		if (v->figures.begin_ms < first_ms)
+			first_ms = v->figures.begin_ms;
 	}
+	r->figures_first_ms = first_ms;
 }
 
 /* ---- VMs ---- */
@@ -483,6 +495,7 @@ void records_vm_begin(struct records_vm *v, const struct live *live, const struc
 	v->facts = (struct vm_facts){.clock_error_ns = UINT64_MAX};
 	snprintf(v->facts.owner, sizeof(v->facts.owner), "%s", config->owner);
 	snprintf(v->facts.manager, sizeof(v->facts.manager), "%s", config->manager);
+	v->records->facts_wanted = true;
 	figures_interval_begin(&v->figures);
 }
 
@@ -527,10 +540,14 @@ void records_vm_free(struct records_vm *v)
  * or the run ended. Forgets records that will not be written again. */
 static void kept_tick(struct records_vm *v, uint64_t now_ms)
 {
-	for (size_t k = 0; k < KEPT; k++) {
-		struct kept *at = &v->kept[k];
-		const uint64_t age_ms = at->record ? now_ms - at->written_ms : 0;
+	size_t left = v->n_kept;
 
+	for (struct kept *at = v->kept; left; at++) {
+		const uint64_t age_ms = now_ms - at->written_ms;
+
+		if (!at->record)
+			continue;
+		left--;
 		if (at->ongoing && age_ms >= OPEN_MAX_MS &&
 		    !(v->live && live_ongoing(v->live, COLLECTOR_VM)))
 			kept_close(v, at);
@@ -541,27 +558,33 @@ static void kept_tick(struct records_vm *v, uint64_t now_ms)
 
 /* ---- life ---- */
 
+/* When a run begins, its process is not known yet. */
+static void facts_tick(struct records *r)
+{
+	r->facts_wanted = false;
+	for (struct records_vm *v = r->vms; v; v = v->next) {
+		if (v->live && !v->facts.vmm[0])
+			record_vm_facts(v->vm, v->live, &v->facts);
+		r->facts_wanted |= v->live && !v->facts.vmm[0];
+	}
+}
+
 void records_tick(struct records *r)
 {
 	const uint64_t now_ms = clock_monotonic_ms();
 	const bool kept_look = now_ms - r->kept_ms >= KEPT_LOOK_MS;
-	char why[256];
 
-	if (host_labels_parse(r->options.config->labels, &r->host, why, sizeof(why)))
-		r->host.n_labels = 0; /* the configuration was checked */
+	record_labels(&r->labels, r->options.config->labels, &r->host);
 	if (!r->outbox)
 		return;
 	outbox_configure(r->outbox, r->options.config->outbox_budget_bytes,
 			 *r->options.config->ship);
 	sum_tick(r, now_ms);
 	figures_tick(r, now_ms);
-	for (struct records_vm *v = r->vms; v; v = v->next) {
-		/* When a run begins, its process is not known yet. */
-		if (v->live && !v->facts.vmm[0])
-			record_vm_facts(v->vm, v->live, &v->facts);
-		if (kept_look)
-			kept_tick(v, now_ms);
-	}
+	if (r->facts_wanted)
+		facts_tick(r);
+	for (struct records_vm *v = kept_look ? r->vms : NULL; v; v = v->next)
+		kept_tick(v, now_ms);
 	if (kept_look)
 		r->kept_ms = now_ms;
 	outbox_tick(r->outbox, now_ms);
@@ -641,12 +664,12 @@ struct records *records_new(uv_loop_t *loop, const struct records_options *optio
 	r->tokens = (double)options->config->outbox_rate;
 	r->tokens_ms = clock_monotonic_ms();
 	host_facts_read(options->root, &r->host);
-	if (options->config->outbox) {
+	r->owners = thread_owners_new("/proc");
+	if (r->owners && options->config->outbox)
 		outbox_begin(r);
-		if (!r->outbox) {
-			free(r);
-			return NULL;
-		}
+	if (!r->owners || (options->config->outbox && !r->outbox)) {
+		records_free(r);
+		return NULL;
 	}
 	return r;
 }
