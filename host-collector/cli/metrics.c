@@ -78,7 +78,7 @@ static int counting_open(void *context, struct model *m)
 	struct counting *c = context;
 	struct report_options options = {.incident = on_incident, .than_ns = c->than_ns};
 
-	options.context = c->metrics = metrics_new(m);
+	options.context = c->metrics = metrics_new(m, NULL);
 	if (c->metrics)
 		c->builder = report_builder_new(m, &options);
 	return c->builder ? 0 : -ENOMEM;

@@ -335,7 +335,7 @@ static int live_open(struct watch *w, const struct live_options *options)
 	if (w->live && w->arguments.events.events.n)
 		w->events = watch_events_new(live_model(w->live), wants_json(w), stdout);
 	if (w->live && w->arguments.metrics)
-		w->metrics = metrics_new(live_model(w->live));
+		w->metrics = metrics_new(live_model(w->live), live_chains(w->live));
 	return w->live && (w->table || !w->arguments.table.table) &&
 			       (w->events || !w->arguments.events.events.n) &&
 			       (w->metrics || !w->arguments.metrics)

@@ -342,7 +342,7 @@ static void on_begin(void *context)
 	if (v->live)
 		v->triggers = triggers_new(live_model(v->live), &triggers);
 	if (v->live && metrics_wanted(v->flight))
-		v->metrics = metrics_new(live_model(v->live));
+		v->metrics = metrics_new(live_model(v->live), live_chains(v->live));
 	if (v->live && pairs.n)
 		v->pairs = pair_watch_new(live_model(v->live), &pairs);
 	if (!v->live || !v->activity || !v->triggers || (pairs.n && !v->pairs) ||

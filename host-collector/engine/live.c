@@ -137,6 +137,11 @@ struct model *live_model(struct live *l)
 	return l->model;
 }
 
+struct chains *live_chains(const struct live *l)
+{
+	return report_builder_chains(l->builder);
+}
+
 const struct pipeline *live_pipeline(const struct live *l)
 {
 	return l->pipeline;

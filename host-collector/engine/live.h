@@ -42,6 +42,9 @@ struct live *live_new(const struct live_options *options);
 void live_free(struct live *l);
 /* Returns the merged model. Observers must be added before the first frame. */
 struct model *live_model(struct live *l);
+/* Returns the interrupt chains of the merged model, of which others can share the joins
+ * (chains_share). Borrowed. */
+struct chains *live_chains(const struct live *l);
 /* Borrowed. */
 const struct pipeline *live_pipeline(const struct live *l);
 /* The following three functions return 0 or -ENOMEM. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "host-collector/model/exit_name.h"
-#include "host-collector/tables/chains.h"
 #include "host-collector/tables/exits.h"
 
 struct stalls { /* of one VM */
@@ -19,15 +18,16 @@ struct stalls { /* of one VM */
 struct metrics {
 	const struct model *model;
 	struct analyses analyses;
-	struct run_delay *delay; /* these three belong to `analyses` */
+	struct run_delay *delay; /* these two belong to `analyses` */
 	struct exits *exits;
 	struct chains *chains;
 	struct stalls stalls[MODEL_VMS_MAX];
 	size_t n_stalls;
 };
 
-struct metrics *metrics_new(struct model *m)
+struct metrics *metrics_new(struct model *m, struct chains *joined)
 {
+	const struct chain_options chains = {.merge_vcpus = true};
 	struct metrics *x = calloc(1, sizeof(*x));
 
 	if (!x)
@@ -35,7 +35,7 @@ struct metrics *metrics_new(struct model *m)
 	x->model = m;
 	x->delay = analyses_start(&x->analyses, &run_delay_analysis, m, NULL);
 	x->exits = analyses_start(&x->analyses, &exits_analysis, m, NULL);
-	x->chains = analyses_start(&x->analyses, &chains_analysis, m, NULL);
+	x->chains = joined ? chains_share(joined, &chains) : chains_new(m, &chains);
 	if (x->delay && x->exits && x->chains)
 		return x;
 	metrics_free(x);
@@ -47,12 +47,14 @@ void metrics_free(struct metrics *x)
 	if (!x)
 		return;
 	analyses_fini(&x->analyses);
+	chains_free(x->chains);
 	free(x);
 }
 
 void metrics_finish(struct metrics *x)
 {
 	analyses_finish(&x->analyses);
+	chains_finish(x->chains);
 }
 
 void metrics_incident(struct metrics *x, const struct incident *incident)
@@ -180,6 +182,8 @@ int metrics_vm_get(const struct metrics *x, size_t index, struct metrics_vm *out
 	out->name = model_vm_name(x->model, out->vm);
 	out->vcpus = (uint32_t)model_vcpus(x->model, out->vm, NULL, 0);
 	err = analyses_error(&x->analyses);
+	if (!err)
+		err = chains_error(x->chains);
 	if (!err)
 		err = delays_sum(x, out);
 	if (!err)

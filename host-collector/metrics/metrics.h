@@ -57,11 +57,13 @@ struct metrics_pair {
 
 struct metrics;
 
-/* Subscribes to the model. The caller must not feed the model after metrics_free(). Returns NULL
- * on ENOMEM. */
-struct metrics *metrics_new(struct model *m);
+/* Subscribes to the model. joined: interrupt chains of this model whose joins are shared
+ * (chains_share), or NULL. The caller must not feed the model after metrics_free(). Returns NULL on
+ * ENOMEM. */
+struct metrics *metrics_new(struct model *m, struct chains *joined);
 void metrics_free(struct metrics *x);
-/* Counts the chains that are still open; call it after the last event. */
+/* Counts the chains that are still open; call it after the last event. If they are shared, the end
+ * of the joined chains counts them. */
 void metrics_finish(struct metrics *x);
 /* Counts an incident, unless it is healthy. */
 void metrics_incident(struct metrics *x, const struct incident *incident);

@@ -145,7 +145,7 @@ static struct live *live_make(void)
 static double one_s(const struct busy_stream *s, bool counted)
 {
 	struct live *live = live_make();
-	struct metrics *metrics = counted ? metrics_new(live_model(live)) : NULL;
+	struct metrics *metrics = counted ? metrics_new(live_model(live), live_chains(live)) : NULL;
 	double used;
 
 	must(!counted || metrics);
@@ -209,7 +209,7 @@ static void vms_make(struct bench *b)
 		vm_config_default(&vm->config);
 		snprintf(vm->config.name, sizeof(vm->config.name), "vm%d", i);
 		vm->live = live_make();
-		vm->metrics = metrics_new(live_model(vm->live));
+		vm->metrics = metrics_new(live_model(vm->live), live_chains(vm->live));
 		must(vm->metrics);
 		feed_s(vm->live, &s);
 		vm->records = records_vm_new(b->records, vm);

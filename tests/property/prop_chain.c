@@ -516,6 +516,63 @@ static void truth_count(struct score *s)
 	free(accepted);
 }
 
+/* ---- shared joins ---- */
+
+static void histograms_compare(const struct histogram *a, const struct histogram *b)
+{
+	check(a->count == b->count && a->sum_ns == b->sum_ns && a->min_ns == b->min_ns &&
+		      a->max_ns == b->max_ns,
+	      "shared chains have other totals");
+	for (unsigned r = 0; r < HISTOGRAM_RANGES; r++)
+		check(!a->ranges[r] == !b->ranges[r] &&
+			      (!a->ranges[r] || !memcmp(a->ranges[r], b->ranges[r],
+							HISTOGRAM_STEPS * sizeof(uint64_t))),
+		      "shared chains have another histogram");
+}
+
+static void groups_compare(const struct chain_group *a, const struct chain_group *b)
+{
+	check(a->vm == b->vm && a->vcpu == b->vcpu && a->vector == b->vector &&
+		      a->source == b->source && a->irq == b->irq,
+	      "shared chains have another group");
+	check(a->handled == b->handled && a->half == b->half && a->coalesced == b->coalesced &&
+		      a->posted == b->posted && a->torn == b->torn && a->ignored == b->ignored &&
+		      a->moved == b->moved && a->late == b->late && a->lost == b->lost &&
+		      a->negative == b->negative && a->beyond == b->beyond,
+	      "shared chains count otherwise");
+	for (int s = 0; s < CHAIN_STAGE_COUNT; s++)
+		histograms_compare(&a->stages[s], &b->stages[s]);
+	check(!memcmp(a->place_ns, b->place_ns, sizeof(a->place_ns)),
+	      "shared chains spent their time elsewhere");
+}
+
+/* Chains that share the joins of others are those that join by themselves. Returns their number of
+ * troubles. */
+static size_t shared_compare(const struct chains *alone, const struct chains *shared)
+{
+	const struct chain_trouble *t, *u;
+	const struct chain_group *g, *h;
+	size_t n = 0;
+
+	while ((g = chains_group(alone, n))) {
+		h = chains_group(shared, n++);
+		check(h != NULL, "shared chains lack a group");
+		groups_compare(g, h);
+	}
+	check(n && !chains_group(shared, n), "shared chains have one group more");
+	for (n = 0; (t = chains_trouble(alone, n)); n++) {
+		u = chains_trouble(shared, n);
+		check(u && t->kind == u->kind && t->open == u->open && t->halted == u->halted &&
+			      t->progress == u->progress && t->chain.lost == u->chain.lost &&
+			      t->chain.vcpu == u->chain.vcpu &&
+			      t->chain.vector == u->chain.vector &&
+			      t->chain.begin.ns == u->chain.begin.ns,
+		      "shared chains have another trouble");
+	}
+	check(!chains_trouble(shared, n), "shared chains have one trouble more");
+	return n;
+}
+
 static void run(uint64_t seed, bool posted, double loss, int64_t length, struct score *total)
 {
 	static struct world w;
@@ -524,12 +581,15 @@ static void run(uint64_t seed, bool posted, double loss, int64_t length, struct 
 					.closed = closed_take,
 					.trouble = trouble_take,
 					.context = &s};
+	const struct chain_options others = {.limit_ns = seed % 2 ? LIMIT_NS / 3 : 3 * LIMIT_NS,
+					     .merge_vcpus = true};
 	struct model *m = model_new();
 	struct chains *x = chains_new(m, &options);
+	struct chains *shared = chains_share(x, &others), *alone = chains_new(m, &others);
 	const struct chain_group *g;
 	struct fact *facts = w.facts ? w.facts : malloc(EVENTS_MAX * sizeof(*facts));
 
-	check(m && x && facts, "out of memory");
+	check(m && x && shared && alone && facts, "out of memory");
 	memset(&w, 0, sizeof(w));
 	w.facts = facts;
 	w.random = seed * 0x9e3779b97f4a7c15ull + 1;
@@ -553,7 +613,10 @@ static void run(uint64_t seed, bool posted, double loss, int64_t length, struct 
 			check(!model_push(m, &w.facts[i].event), "the model refuses an event");
 	}
 	model_finish(m);
+	chains_finish(shared); /* does nothing */
 	chains_finish(x);
+	chains_finish(alone);
+	check(shared_compare(alone, shared), "no trouble to compare");
 	for (size_t i = 0; (g = chains_group(x, i)); i++)
 		s.beyond += g->beyond;
 	total->ran += s.ran;
@@ -569,6 +632,8 @@ static void run(uint64_t seed, bool posted, double loss, int64_t length, struct 
 	free(s.joined_run);
 	free(s.alarmed_run);
 	chains_free(x);
+	chains_free(shared);
+	chains_free(alone);
 	model_free(m);
 }
 

@@ -449,13 +449,13 @@ static void the_limit_of_what_is_late_changes_no_chain(void **unused)
 /* More moves than are remembered: what lies before them is not known, and nothing is made up. */
 static void the_past_is_read_as_far_as_it_is_remembered(void **unused)
 {
-	static const struct chain_sink none = {0};
+	static const struct chain_listeners none = {0};
 	struct chain_vcpu *v = malloc(sizeof(*v));
 	int64_t clock_ns[CHAIN_WHERE_COUNT], all;
 
 	(void)unused;
 	assert_non_null(v);
-	chain_vcpu_init(v, VM, 0, CHAIN_LIMIT_NS, &none);
+	chain_vcpu_init(v, VM, 0, &none);
 	for (int i = 0; i < 200; i++)
 		chain_vcpu_moved(v, (struct host_ns){1000 + 10 * i},
 				 i % 2 ? CHAIN_IN_EXIT : CHAIN_IN_GUEST);

@@ -69,7 +69,7 @@ static void an_idle_vm_touches_few_pages(void **state)
 		vms[i].live = live_new(&options);
 		assert_non_null(vms[i].live);
 		vms[i].activity = activity_new(live_model(vms[i].live));
-		vms[i].metrics = metrics_new(live_model(vms[i].live));
+		vms[i].metrics = metrics_new(live_model(vms[i].live), live_chains(vms[i].live));
 		assert_non_null(vms[i].activity);
 		assert_non_null(vms[i].metrics);
 		for (int k = 0; k < LOOKS; k++)

@@ -20,6 +20,7 @@ struct chains {
 	struct chain_options options;
 	void *closed_context;
 	struct chain_route *route;
+	bool shared; /* the route belongs to other chains */
 	struct lru index;
 	struct chain_group **groups; /* by slot; NULL: the slot was never used */
 	struct lru routes_index;
@@ -374,7 +375,9 @@ void chains_watch(struct chains *x, void (*closed)(void *context, const struct c
 	x->closed_context = context;
 }
 
-struct chains *chains_new(struct model *m, const struct chain_options *options)
+/* joined: whose route it shares; NULL: it has one of its own. */
+static struct chains *chains_make(struct model *m, struct chains *joined,
+				  const struct chain_options *options)
 {
 	struct chains *x = calloc(1, sizeof(*x));
 	struct chain_sink sink = {on_closed, on_late, on_tick, on_lost, on_found, on_ignored, x};
@@ -391,12 +394,23 @@ struct chains *chains_new(struct model *m, const struct chain_options *options)
 	if (!x->groups || !x->routes || lru_init(&x->index, GROUPS_MAX) ||
 	    lru_init(&x->routes_index, ROUTES_MAX))
 		goto fail;
-	x->route = chain_route_new(m, x->options.limit_ns, &sink);
-	if (x->route)
+	x->shared = joined != NULL;
+	x->route = joined ? joined->route : chain_route_new(m);
+	if (x->route && !chain_route_listen(x->route, x->options.limit_ns, &sink))
 		return x;
 fail:
 	chains_free(x);
 	return NULL;
+}
+
+struct chains *chains_new(struct model *m, const struct chain_options *options)
+{
+	return chains_make(m, NULL, options);
+}
+
+struct chains *chains_share(struct chains *joined, const struct chain_options *options)
+{
+	return chains_make(joined->model, joined, options);
 }
 
 void chains_free(struct chains *x)
@@ -404,7 +418,8 @@ void chains_free(struct chains *x)
 	if (!x)
 		return;
 	groups_free(x);
-	chain_route_free(x->route);
+	if (!x->shared)
+		chain_route_free(x->route);
 	lru_fini(&x->index);
 	lru_fini(&x->routes_index);
 	free(x->routes);
@@ -423,7 +438,8 @@ void chains_clear(struct chains *x)
 
 void chains_finish(struct chains *x)
 {
-	chain_route_finish(x->route);
+	if (!x->shared)
+		chain_route_finish(x->route);
 }
 
 int chains_error(const struct chains *x)

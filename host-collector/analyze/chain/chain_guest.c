@@ -160,6 +160,21 @@ static bool shows_progress(const struct chain_vcpu *v, const struct chain_open *
 	       o->c.at[CHAIN_ACCEPT].ns - v->exit_before.ns > (int64_t)w.err_ns + o->c.host_err_ns;
 }
 
+/* Passes a listener what it asked for about a chain that is handled. */
+static void handled_report(struct chain_vcpu *v, struct chain_open *o, struct chain_when w,
+			   size_t listener)
+{
+	const int64_t limit_ns = v->listeners->of[listener].limit_ns;
+	const struct chain_sink *sink = chain_listener_sink(v, o, listener);
+
+	if (o->c.source == CHAIN_SOURCE_TIMER && w.t.ns - v->tick.ns >= limit_ns)
+		sink->tick(sink->context, &o->c);
+	if (o->c.lost)
+		sink->found(sink->context, &o->c);
+	else if (w.t.ns - o->c.begin.ns - w.err_ns >= limit_ns)
+		sink->late(sink->context, &o->c);
+}
+
 /* Joins the handler to the chain. clock_ns: the vCPU's clocks at that time. */
 static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when w,
 		   const int64_t *clock_ns, bool vector, uint32_t number)
@@ -185,15 +200,10 @@ static void handle(struct chain_vcpu *v, struct chain_open *o, struct chain_when
 	if (chain_saw(&o->c, CHAIN_INJECT))
 		chain_delivery_learn(v, o);
 	v->handling = v->newest = o;
-	if (o->c.source == CHAIN_SOURCE_TIMER) {
-		if (w.t.ns - v->tick.ns >= v->limit_ns)
-			v->sink.tick(v->sink.context, &o->c);
+	for (size_t i = 0; i < v->listeners->n; i++)
+		handled_report(v, o, w, i);
+	if (o->c.source == CHAIN_SOURCE_TIMER)
 		v->tick = w.t;
-	}
-	if (o->c.lost)
-		v->sink.found(v->sink.context, &o->c);
-	else if (w.t.ns - o->c.begin.ns - w.err_ns >= v->limit_ns)
-		v->sink.late(v->sink.context, &o->c);
 }
 
 static void handled_exit(struct chain_vcpu *v, struct chain_open *o, struct host_ns t)

@@ -44,7 +44,10 @@ void chain_accepted_clear(struct chain_vcpu *v, uint8_t vector);
  * whose newest point is oldest. */
 struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_t vector,
 				  uint32_t err_ns);
-/* Closes the chain and passes it to the sink. It is incomplete if `torn`, if o->torn, or if it has
+/* Returns the sink of a listener, and makes the chain what is known of it for this listener. */
+const struct chain_sink *chain_listener_sink(const struct chain_vcpu *v, struct chain_open *o,
+					     size_t listener);
+/* Closes the chain and passes it to the sinks. It is incomplete if `torn`, if o->torn, or if it has
  * no handler although the guest's events cover its time. */
 void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn);
 /* Returns true if the guest handled the last four interrupts that this task raised with this vector

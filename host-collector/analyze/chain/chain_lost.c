@@ -19,21 +19,35 @@ static bool may_be_handled(const struct chain_vcpu *v, const struct chain_open *
 	return !v->agent || !has_handlers || o->handler_missing;
 }
 
+static void lost_report(struct chain_vcpu *v, struct chain_open *o, size_t listener)
+{
+	const struct chain_pending *p = &o->pending[listener];
+	const struct chain_sink *sink = chain_listener_sink(v, o, listener);
+
+	sink->lost(sink->context, &o->c, p->halted,
+		   p->halted ? 0 : (uint32_t)(v->progress - p->progress));
+}
+
 static void lost_check(struct chain_vcpu *v, struct chain_open *o, struct host_ns now, bool idle)
 {
 	int64_t age_ns = now.ns - o->c.at[CHAIN_ACCEPT].ns;
 
-	if (!o->progress_known && age_ns > v->limit_ns / 4) {
-		o->progress_known = true;
-		o->progress = v->progress;
-	}
 	if (v->where == CHAIN_SLEEPING && !idle)
 		o->masked = true;
-	if (o->c.lost || !o->c.certain || o->ambiguous || age_ns < v->limit_ns ||
-	    may_be_handled(v, o) || v->progress - o->progress < CHAIN_PROGRESS_ENOUGH)
-		return;
-	o->c.lost = true;
-	v->sink.lost(v->sink.context, &o->c, false, (uint32_t)(v->progress - o->progress));
+	for (size_t i = 0; i < v->listeners->n; i++) {
+		const int64_t limit_ns = v->listeners->of[i].limit_ns;
+		struct chain_pending *p = &o->pending[i];
+
+		if (!p->progress_known && age_ns > limit_ns / 4) {
+			p->progress_known = true;
+			p->progress = v->progress;
+		}
+		if (p->lost || !o->c.certain || o->ambiguous || age_ns < limit_ns ||
+		    may_be_handled(v, o) || v->progress - p->progress < CHAIN_PROGRESS_ENOUGH)
+			continue;
+		p->lost = true;
+		lost_report(v, o, i);
+	}
 }
 
 void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns to)
@@ -42,7 +56,7 @@ void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns
 		struct chain_open *o = &v->open[i];
 		struct host_ns end = to, begin = from;
 
-		if (!o->used || o->c.lost || !o->c.certain || o->masked || o->ambiguous ||
+		if (!o->used || !o->c.certain || o->masked || o->ambiguous ||
 		    !chain_saw(&o->c, CHAIN_ACCEPT) || may_be_handled(v, o))
 			continue;
 		if (o->c.at[CHAIN_ACCEPT].ns > begin.ns)
@@ -51,10 +65,12 @@ void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns
 			end = o->c.at[CHAIN_INJECT];
 		if (chain_saw(&o->c, CHAIN_HANDLER) && o->c.at[CHAIN_HANDLER].ns < end.ns)
 			end = o->c.at[CHAIN_HANDLER];
-		if (end.ns - begin.ns < v->limit_ns)
-			continue;
-		o->c.lost = o->halted = true;
-		v->sink.lost(v->sink.context, &o->c, true, 0);
+		for (size_t k = 0; k < v->listeners->n; k++) {
+			if (o->pending[k].lost || end.ns - begin.ns < v->listeners->of[k].limit_ns)
+				continue;
+			o->pending[k].lost = o->pending[k].halted = true;
+			lost_report(v, o, k);
+		}
 	}
 }
 
@@ -73,6 +89,25 @@ void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle)
 	}
 }
 
+/* A chain that is still pending is neither handled nor closed. If it is lost, it is reported up to
+ * now. */
+static void pending_finish(struct chain_vcpu *v, struct chain_open *o, struct host_ns now)
+{
+	bool counted = false;
+
+	for (size_t i = 0; i < v->listeners->n; i++) {
+		const struct chain_sink *sink = chain_listener_sink(v, o, i);
+
+		if (!o->c.lost)
+			continue;
+		if (!counted)
+			chain_places_count(v, o, now, CHAIN_PLACE_DELIVERY);
+		counted = true;
+		sink->lost(sink->context, &o->c, o->pending[i].halted,
+			   (uint32_t)(v->progress - o->pending[i].progress));
+	}
+}
+
 void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now)
 {
 	chain_vcpu_now(v, (struct host_ns){INT64_MAX});
@@ -81,13 +116,10 @@ void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now)
 
 		if (!o->used)
 			continue;
-		/* A chain that is still pending is neither handled nor lost. */
 		if (o->torn || chain_slot(v, v->accepted[o->c.vector]) != o) {
 			chain_open_close(v, o, false);
-		} else if (o->c.lost) {
-			chain_places_count(v, o, now, CHAIN_PLACE_DELIVERY);
-			v->sink.lost(v->sink.context, &o->c, o->halted,
-				     (uint32_t)(v->progress - o->progress));
+		} else {
+			pending_finish(v, o, now);
 		}
 	}
 }

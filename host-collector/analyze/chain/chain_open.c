@@ -158,6 +158,13 @@ static void raiser_learn(struct chain_vcpu *v, const struct chain *c, bool handl
 		r->handled++;
 }
 
+const struct chain_sink *chain_listener_sink(const struct chain_vcpu *v, struct chain_open *o,
+					     size_t listener)
+{
+	o->c.lost = o->pending[listener].lost;
+	return &v->listeners->of[listener].sink;
+}
+
 void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 {
 	struct chain_open **roles[] = {&v->entering, &v->handling, &v->leaving, &v->softirq,
@@ -177,10 +184,14 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 			       !o->c.posted && !o->inject_missing;
 	if (chain_saw(&o->c, CHAIN_ACCEPT) && !o->c.certain && !torn)
 		raiser_learn(v, &o->c, handled);
-	v->sink.closed(v->sink.context, &o->c,
-		       torn      ? CHAIN_END_TORN
-		       : handled ? CHAIN_END_HANDLED
-				 : CHAIN_END_HALF);
+	for (size_t i = 0; i < v->listeners->n; i++) {
+		const struct chain_sink *sink = chain_listener_sink(v, o, i);
+
+		sink->closed(sink->context, &o->c,
+			     torn      ? CHAIN_END_TORN
+			     : handled ? CHAIN_END_HANDLED
+				       : CHAIN_END_HALF);
+	}
 	o->used = false;
 }
 

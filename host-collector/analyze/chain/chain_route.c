@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/analyze/chain/chain_route.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,9 +56,9 @@ struct chain_route {
 	struct lru index;
 	struct chain_vcpu **vcpus; /* by slot; reused after an eviction */
 	struct pcpu_sources *pcpus;
-	struct chain_sink sink;
-	int64_t limit_ns;
-	bool enters; /* kvm_entry is recorded */
+	struct chain_listeners listeners;
+	int64_t least_limit_ns; /* of theirs */
+	bool enters;            /* kvm_entry is recorded */
 	struct host_ns next_sweep;
 	uint64_t handlers_alone; /* of evicted vCPUs */
 };
@@ -84,7 +85,7 @@ static struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t 
 		lru_remove(&r->index, slot);
 		return NULL;
 	}
-	chain_vcpu_init(r->vcpus[slot], vm, vcpu, r->limit_ns, &r->sink);
+	chain_vcpu_init(r->vcpus[slot], vm, vcpu, &r->listeners);
 	handlers_ask(r, r->vcpus[slot]);
 	return r->vcpus[slot];
 }
@@ -116,8 +117,12 @@ static void raised_end(struct chain_route *r, struct raised *s)
 	    !model_vm_of_thread(r->model, s->pid, &vm)) {
 		if (s->to_known && model_vcpu_of_apic_id(r->model, vm, s->to, &vcpu))
 			vcpu = CHAIN_NO_VCPU;
-		r->sink.ignored(r->sink.context, vm, vcpu, s->source,
-				s->vector < 0 ? 0 : (uint8_t)s->vector);
+		for (size_t i = 0; i < r->listeners.n; i++) {
+			const struct chain_sink *sink = &r->listeners.of[i].sink;
+
+			sink->ignored(sink->context, vm, vcpu, s->source,
+				      s->vector < 0 ? 0 : (uint8_t)s->vector);
+		}
 	}
 	s->source = CHAIN_SOURCE_UNKNOWN;
 }
@@ -408,7 +413,7 @@ static void span_take(void *context, const struct vcpu_span *span)
 	struct chain_route *r = context;
 	uint32_t slot;
 
-	if (span->state != VCPU_HALTED || span->end.ns - span->begin.ns < r->limit_ns)
+	if (span->state != VCPU_HALTED || span->end.ns - span->begin.ns < r->least_limit_ns)
 		return;
 	slot = lru_find(&r->index, (uint64_t)span->vm << 32 | span->vcpu);
 	if (slot != LRU_NONE)
@@ -514,8 +519,19 @@ static void time_take(void *context, struct host_ns now)
 	sweep(context, now);
 }
 
-struct chain_route *chain_route_new(struct model *m, int64_t limit_ns,
-				    const struct chain_sink *sink)
+int chain_route_listen(struct chain_route *r, int64_t limit_ns, const struct chain_sink *sink)
+{
+	struct chain_listeners *l = &r->listeners;
+
+	if (l->n == CHAIN_LISTENERS_MAX)
+		return -ENOSPC;
+	if (!l->n || limit_ns < r->least_limit_ns)
+		r->least_limit_ns = limit_ns;
+	l->of[l->n++] = (struct chain_listener){limit_ns, *sink};
+	return 0;
+}
+
+struct chain_route *chain_route_new(struct model *m)
 {
 	struct chain_route *r = calloc(1, sizeof(*r));
 	struct model_observer observer = {.host_instant = host_take,
@@ -527,8 +543,6 @@ struct chain_route *chain_route_new(struct model *m, int64_t limit_ns,
 	if (!r)
 		return NULL;
 	r->model = m;
-	r->limit_ns = limit_ns;
-	r->sink = *sink;
 	r->vcpus = calloc(VCPUS_MAX, sizeof(struct chain_vcpu *));
 	r->pcpus = calloc(VS_CPUS_MAX, sizeof(*r->pcpus));
 	if (!r->vcpus || !r->pcpus || lru_init(&r->index, VCPUS_MAX) ||

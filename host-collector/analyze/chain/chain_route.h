@@ -13,10 +13,12 @@
 
 struct chain_route;
 
-/* Subscribes to the model. Feed the model no more after chain_route_free. Copies the sink.
- * limit_ns: as in chain_vcpu_init. Returns NULL if out of memory. */
-struct chain_route *chain_route_new(struct model *m, int64_t limit_ns,
-				    const struct chain_sink *sink);
+/* Subscribes to the model. Feed the model no more after chain_route_free. Returns NULL if out of
+ * memory. */
+struct chain_route *chain_route_new(struct model *m);
+/* Adds a listener, before the first event. Copies the sink. limit_ns: as in struct chain_listener.
+ * Returns 0, or -ENOSPC: there are CHAIN_LISTENERS_MAX. */
+int chain_route_listen(struct chain_route *r, int64_t limit_ns, const struct chain_sink *sink);
 void chain_route_free(struct chain_route *r);
 /* As chains_handlers_alone. */
 uint64_t chain_route_handlers_alone(const struct chain_route *r);

@@ -5,15 +5,14 @@
 
 #define SAME_ACCEPT_NS 1000000ll
 
-void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu, int64_t limit_ns,
-		     const struct chain_sink *sink)
+void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu,
+		     const struct chain_listeners *listeners)
 {
 	memset(v, 0, sizeof(*v));
 	v->vm = vm;
 	v->vcpu = vcpu;
 	v->where = CHAIN_NOWHERE;
-	v->limit_ns = limit_ns;
-	v->sink = *sink;
+	v->listeners = listeners;
 }
 
 /* ---- the host's side ---- */

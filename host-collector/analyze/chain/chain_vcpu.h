@@ -51,8 +51,27 @@ struct chain_sink {
 	void *context;
 };
 
+/* Who receives the results. Each has a limit of its own, which does not affect how events are
+ * joined. */
+enum { CHAIN_LISTENERS_MAX = 3 };
+struct chain_listeners {
+	size_t n;
+	struct chain_listener {
+		int64_t limit_ns; /* an interrupt is late or lost from then on */
+		struct chain_sink sink;
+	} of[CHAIN_LISTENERS_MAX];
+};
+
+/* What was found out about a pending interrupt for one listener. */
+struct chain_pending {
+	bool lost;
+	bool halted;         /* lost because the vCPU halted with it pending */
+	bool progress_known; /* `progress` is valid */
+	uint64_t progress;   /* chain_vcpu.progress a quarter of the limit after its accept */
+};
+
 struct chain_open {
-	struct chain c;
+	struct chain c; /* c.lost: of the listener that is called */
 	bool used;
 	bool kicked; /* the vCPU was not in the guest at its begin, or has left the guest since */
 	bool inject_missing, handler_missing; /* a gap may hide its injection, its handler */
@@ -63,10 +82,8 @@ struct chain_open {
 	bool masked;    /* the vCPU slept with it pending while the guest was not idle (the HLT of
 			   a spinlock) */
 	bool ambiguous; /* within the clocks' error, an earlier handler may have served it */
-	bool halted;    /* lost because the vCPU halted with it pending */
-	bool progress_known;     /* `progress` is valid */
-	uint64_t progress_begun; /* chain_vcpu.progress at its begin */
-	uint64_t progress;       /* the same a quarter of the limit after its accept */
+	struct chain_pending pending[CHAIN_LISTENERS_MAX];
+	uint64_t progress_begun;               /* chain_vcpu.progress at its begin */
 	int64_t counted_ns[CHAIN_WHERE_COUNT]; /* part of chain_vcpu.clock_ns that place_ns has */
 	struct host_ns last;                   /* its newest point */
 };
@@ -147,8 +164,7 @@ struct chain_vcpu {
 	int64_t delivery_ns, delivery_varies_ns;
 	struct host_ns tick;     /* begin of the newest timer's handler */
 	uint64_t handlers_alone; /* handlers whose interrupt was not observed */
-	int64_t limit_ns;
-	struct chain_sink sink;
+	const struct chain_listeners *listeners;
 };
 
 struct chain_accept {
@@ -171,10 +187,9 @@ struct chain_when {
 	uint32_t err_ns;
 };
 
-/* Initializes `v`. An interrupt is late or lost from limit_ns on; the limit does not affect how
- * events are joined. Copies the sink. */
-void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu, int64_t limit_ns,
-		     const struct chain_sink *sink);
+/* Initializes `v`. Borrows the listeners. */
+void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu,
+		     const struct chain_listeners *listeners);
 /* Advances the time to `t` and makes the decisions that were deferred until then. Call it before
  * each of the following functions, so that the result does not depend on the frequency of sweeps.
  */
