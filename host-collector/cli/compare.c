@@ -23,7 +23,7 @@ enum compare_exit {
 };
 
 struct compare_arguments {
-	struct option_list base, against;
+	struct option_list base, against, pairs;
 	const char *gate, *format, *output;
 	bool all, print_gates;
 };
@@ -38,6 +38,7 @@ static const struct option_spec compare_option_table[] = {
 	 .offset = offsetof(struct compare_arguments, against),
 	 .value = "NEW...",
 	 .help = "recordings after the change, or summaries of them"},
+	PAIR_FIGURES_OPTION_ROW(offsetof(struct compare_arguments, pairs)),
 	{.name = "gate",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct compare_arguments, gate),
@@ -167,6 +168,17 @@ static int result_write(const struct compare_arguments *a, const struct gate_res
 	return err;
 }
 
+/* The pairs that the user named must be tested. */
+static int rules_read(const struct compare_arguments *a, const struct pair_figure_list *pairs,
+		      struct gate_rules *rules, char *why, size_t why_bytes)
+{
+	int err = gate_rules_read(a->gate, rules, why, why_bytes);
+
+	for (size_t i = 0; i < pairs->n && !err; i++)
+		err = gate_rules_need(rules, pairs->figures[i].text, why, why_bytes);
+	return err;
+}
+
 static int compare_run(const struct command *self, int argc, char **argv)
 {
 	static const int exits[GATE_OUTCOME_COUNT] = {[GATE_PASS] = COMPARE_PASS,
@@ -175,6 +187,7 @@ static int compare_run(const struct command *self, int argc, char **argv)
 						      [GATE_NO_DATA] = COMPARE_NO_DATA};
 	static struct compare_arguments a; /* too large for the stack */
 	static struct gate_rules rules;
+	static struct pair_figure_list pairs;
 	struct run_set base = {0}, new = {0};
 	struct gate_result result = {0};
 	char why[512] = "", *next = NULL;
@@ -191,9 +204,10 @@ static int compare_run(const struct command *self, int argc, char **argv)
 		snprintf(
 			why, sizeof(why),
 			"recordings are missing: give BASE... --against NEW...; see `vcpuscope compare --help`");
-	else if (!gate_rules_read(a.gate, &rules, why, sizeof(why)) &&
-		 !runs_load(&base, &a.base, why, sizeof(why)) &&
-		 !runs_load(&new, &a.against, why, sizeof(why)) &&
+	else if (!pair_figures_parse(&a.pairs, &pairs, why, sizeof(why)) &&
+		 !rules_read(&a, &pairs, &rules, why, sizeof(why)) &&
+		 !runs_load(&base, &a.base, &pairs, why, sizeof(why)) &&
+		 !runs_load(&new, &a.against, &pairs, why, sizeof(why)) &&
 		 !gate_judge(&base, &new, &rules, &result, why, sizeof(why))) {
 		next = next_command(&result, &base, &new);
 		if (!result_write(&a, &result, next))
@@ -216,7 +230,9 @@ const struct command command_compare = {
 	.n_options = sizeof(compare_option_table) / sizeof(compare_option_table[0]),
 	.examples = "  vcpuscope compare base-*.vcs --against new-*.vcs\n"
 		    "  vcpuscope compare base.json --against new-*.vcs --gate gates.conf --format "
-		    "junit -o gate.xml\n",
+		    "junit -o gate.xml\n"
+		    "  vcpuscope compare base-*.vcs --against new-*.vcs --pair "
+		    "msi=host:kvm:kvm_msi_set_irq..guest:irq:irq_handler_entry\n",
 	.exits = "  0  pass\n"
 		 "  1  wrong usage, or a file cannot be read or written\n"
 		 "  2  regression\n"

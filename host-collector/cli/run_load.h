@@ -3,11 +3,14 @@
 #ifndef CLI_RUN_LOAD_H
 #define CLI_RUN_LOAD_H
 
-#include "proto/program/options.h"
+#include "host-collector/cli/pair_figures.h"
 #include "host-collector/compare/run_summary.h"
+#include "proto/program/options.h"
 
-/* Adds the runs of all files to `set`, in the order of the files. Returns 0, or -errno with one
- * line in `why`. */
-int runs_load(struct run_set *set, const struct option_list *paths, char *why, size_t why_bytes);
+/* Adds the runs of all files to `set`, in the order of the files, with the figures of `pairs`. A
+ * summaries file has those that it was written with; a line on standard error names those that are
+ * missing. Returns 0, or -errno with one line in `why`. */
+int runs_load(struct run_set *set, const struct option_list *paths,
+	      const struct pair_figure_list *pairs, char *why, size_t why_bytes);
 
 #endif

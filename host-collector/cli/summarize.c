@@ -14,6 +14,7 @@
 
 struct summarize_arguments {
 	struct option_list recordings;
+	struct option_list pairs;
 	const char *output;
 };
 
@@ -23,6 +24,7 @@ static const struct option_spec summarize_option_table[] = {
 	 .required = true,
 	 .offset = offsetof(struct summarize_arguments, recordings),
 	 .help = "recordings made by `vcpuscope record`, or summaries"},
+	PAIR_FIGURES_OPTION_ROW(offsetof(struct summarize_arguments, pairs)),
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_STRING,
@@ -34,6 +36,7 @@ static const struct option_spec summarize_option_table[] = {
 static int summarize_run(const struct command *self, int argc, char **argv)
 {
 	static struct summarize_arguments a; /* too large for the stack */
+	static struct pair_figure_list pairs;
 	struct run_set set = {0};
 	char why[512];
 	FILE *to;
@@ -42,7 +45,11 @@ static int summarize_run(const struct command *self, int argc, char **argv)
 	a = (struct summarize_arguments){0};
 	if (options_read(self, argc, argv, &a))
 		return COMMAND_USAGE;
-	err = runs_load(&set, &a.recordings, why, sizeof(why));
+	if (pair_figures_parse(&a.pairs, &pairs, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope summarize: %s\n", why);
+		return COMMAND_USAGE;
+	}
+	err = runs_load(&set, &a.recordings, &pairs, why, sizeof(why));
 	if (!err) {
 		err = output_open(a.output, &to);
 		if (!err) {
@@ -65,6 +72,8 @@ const struct command command_summarize = {
 	.summary = "save the statistics of recordings as a baseline for compare",
 	.options = summarize_option_table,
 	.n_options = sizeof(summarize_option_table) / sizeof(summarize_option_table[0]),
-	.examples = "  vcpuscope summarize base-*.vcs -o base.json\n",
+	.examples = "  vcpuscope summarize base-*.vcs -o base.json\n"
+		    "  vcpuscope summarize base-*.vcs -o base.json --pair "
+		    "msi=host:kvm:kvm_msi_set_irq..guest:irq:irq_handler_entry\n",
 	.run = summarize_run,
 };

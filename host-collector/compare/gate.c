@@ -270,6 +270,31 @@ static void missing_mark(struct gate_result *r)
 	}
 }
 
+/* A required figure that was not tested has rows without data, at least one. */
+static int needed_mark(struct gate_result *r, const struct gate_rules *rules)
+{
+	for (size_t i = 0; i < rules->n_needed; i++) {
+		const char *figure = rules->needed[i];
+		bool met = false, known = false;
+
+		for (size_t j = 0; j < r->n; j++) {
+			struct gate_row *row = &r->rows[j];
+
+			if (strcmp(row->figure, figure) != 0)
+				continue;
+			known = true;
+			met |= row->outcome < GATE_RARE;
+		}
+		if (!known && row_add(r, gate_rules_find(rules, figure), figure))
+			return -ENOMEM;
+		for (size_t j = 0; j < r->n && !met; j++) {
+			if (!strcmp(r->rows[j].figure, figure))
+				r->rows[j].outcome = GATE_NO_DATA;
+		}
+	}
+	return 0;
+}
+
 static const struct gate_row *first_moved(const struct gate_result *r, enum gate_outcome outcome)
 {
 	const struct gate_row *first = NULL;
@@ -360,11 +385,14 @@ int gate_judge(const struct run_set *base, const struct run_set *new,
 	err = rows_make(out, base, new, rules);
 	if (!err)
 		err = rows_test(out, base, new, rules);
+	if (!err) {
+		missing_mark(out);
+		err = needed_mark(out, rules);
+	}
 	if (err) {
 		snprintf(why, why_bytes, "%s", strerror(-err));
 		return err;
 	}
-	missing_mark(out);
 	result_conclude(out, rules);
 	return 0;
 }

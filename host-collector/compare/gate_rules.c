@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/compare/figure_name.h"
 #include "proto/program/value.h"
 
 enum { LINE_MAX_BYTES = 1024, WORDS_MAX = 16, FILE_BYTES_MAX = 1 << 20 };
@@ -198,4 +199,28 @@ int gate_rules_read(const char *path, struct gate_rules *out, char *why, size_t 
 	}
 	free(text);
 	return err;
+}
+
+const struct gate_rule *gate_rules_find(const struct gate_rules *rules, const char *figure)
+{
+	for (size_t i = 0; i < rules->n; i++) {
+		if (figure_name_matches(rules->rules[i].figure, figure))
+			return &rules->rules[i];
+	}
+	return NULL;
+}
+
+int gate_rules_need(struct gate_rules *rules, const char *figure, char *why, size_t why_bytes)
+{
+	if (!gate_rules_find(rules, figure)) {
+		snprintf(why, why_bytes, "no gate is for the figure %s; add a line to gates.conf",
+			 figure);
+		return -EINVAL;
+	}
+	if (rules->n_needed == GATE_NEEDED_MAX) {
+		snprintf(why, why_bytes, "more than %d figures are required", GATE_NEEDED_MAX);
+		return -EINVAL;
+	}
+	snprintf(rules->needed[rules->n_needed++], FIGURE_NAME_MAX, "%s", figure);
+	return 0;
 }

@@ -16,7 +16,7 @@
 
 #include "host-collector/compare/run_summary.h"
 
-enum { GATE_RULES_MAX = 256 };
+enum { GATE_RULES_MAX = 256, GATE_NEEDED_MAX = 16 };
 
 struct gate_rule {
 	char figure[FIGURE_NAME_MAX]; /* a pattern */
@@ -31,6 +31,9 @@ struct gate_rules {
 	size_t min_runs;     /* required on each side, with enough samples */
 	struct gate_rule rules[GATE_RULES_MAX];
 	size_t n;
+	/* Figures of which at least one statistic must be tested, also if it is optional. */
+	char needed[GATE_NEEDED_MAX][FIGURE_NAME_MAX];
+	size_t n_needed;
 };
 
 /* Parses rules. name: for messages. Returns 0, or -EINVAL with one line in `why`. */
@@ -39,6 +42,11 @@ int gate_rules_parse(const char *text, const char *name, struct gate_rules *out,
 /* Reads and parses a file; path NULL: the default rules. Returns 0, or -errno with one line in
  * `why`. */
 int gate_rules_read(const char *path, struct gate_rules *out, char *why, size_t why_bytes);
+/* Adds a figure to `needed`. Returns 0, or -EINVAL with one line in `why`: no rule is for it, or
+ * there are GATE_NEEDED_MAX already. */
+int gate_rules_need(struct gate_rules *rules, const char *figure, char *why, size_t why_bytes);
+/* Returns the first rule for a figure, NULL if there is none. */
+const struct gate_rule *gate_rules_find(const struct gate_rules *rules, const char *figure);
 /* The default rules, the content of deploy/ci/gates.conf. */
 extern const char gate_rules_default[];
 

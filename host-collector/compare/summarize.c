@@ -61,8 +61,7 @@ void summarizer_free(struct summarizer *s)
 	free(s);
 }
 
-/* Adds values to the figure of that name. 0 or -ENOMEM. */
-static int pool_add(struct summarizer *s, const char *name, const struct histogram *values)
+int summarizer_add(struct summarizer *s, const char *name, const struct histogram *values)
 {
 	struct pool *grown;
 
@@ -71,7 +70,7 @@ static int pool_add(struct summarizer *s, const char *name, const struct histogr
 			return histogram_merge(&s->pools[i].values, values);
 	}
 	/* What is beyond the limit of a summary is in "exits" and such. */
-	if (!values->count || s->n_pools == RUN_FIGURES_MAX - VCPU_STATE_COUNT)
+	if (s->n_pools == RUN_FIGURES_MAX - VCPU_STATE_COUNT)
 		return 0;
 	grown = realloc(s->pools, (s->n_pools + 1) * sizeof(*grown));
 	if (!grown)
@@ -84,7 +83,9 @@ static int pool_add(struct summarizer *s, const char *name, const struct histogr
 
 static int histogram_take(void *context, const char *figure, const struct histogram *values)
 {
-	return pool_add(context, figure_name_current(figure).text, values);
+	if (!values->count)
+		return 0;
+	return summarizer_add(context, figure_name_current(figure).text, values);
 }
 
 static int analyses_pool(struct summarizer *s)
@@ -112,6 +113,8 @@ static int pool_report(const struct pool *p, struct run_summary *out)
 	if (!f)
 		return -ENOMEM;
 	f->count = p->values.count;
+	if (!f->count)
+		return 0;
 	f->at[RUN_MEAN] = (double)p->values.sum_ns / (double)p->values.count;
 	if (out->span_ns > 0)
 		f->at[RUN_RATE] = (double)p->values.count * 1e9 / (double)out->span_ns;
@@ -164,7 +167,7 @@ static const char *const causal_order[] = {
 	"irq.*.raise",         "irq.*.wake",       "irq.*.schedule",  "irq.*.enter",
 	"irq.*.deliver",       "irq.*.handle",     "handler.hardirq", "irq.*.softirq_wait",
 	"irq.*.softirq_run",   "handler.softirq",  "irq.*.wait",      "irq.*.service",
-	"irq.*.latency",       "share.*",
+	"irq.*.latency",       "pair.*",           "share.*",
 };
 
 unsigned figure_rank(const char *name)

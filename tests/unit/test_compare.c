@@ -408,6 +408,63 @@ static void test_a_figure_of_one_side_only_is_reported(void **state)
 	bench_fini(&b);
 }
 
+/* A figure that the user named must be tested, whatever `optional` says. */
+static void test_a_required_figure_without_data_does_not_pass(void **state)
+{
+	static const char rules[] = "gate exits p99 hard 5%\ngate pair.* p99 hard 5% optional\n"
+				    "gate pair.* p50 hard 5% optional";
+	static const struct {
+		bool in_base, in_new;
+		uint64_t count;
+		enum gate_outcome outcome;
+		enum gate_side only_in;
+	} cases[] = {
+		{true, true, 1000, GATE_PASS, GATE_BOTH_SIDES},
+		{false, true, 1000, GATE_NO_DATA, GATE_NEW},
+		{true, false, 1000, GATE_NO_DATA, GATE_BASE},
+		{false, false, 0, GATE_NO_DATA, GATE_BOTH_SIDES},
+		{true, true, 10, GATE_NO_DATA, GATE_BOTH_SIDES},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bench b = {0};
+		const struct gate_row *row = NULL;
+
+		runs_make(&b.base, 8, 1000, 1000);
+		runs_make(&b.new, 8, 1000, 1000);
+		for (size_t j = 0; j < 16; j++) {
+			struct run_set *set = j < 8 ? &b.base : &b.new;
+
+			if (j < 8 ? cases[i].in_base : cases[i].in_new) {
+				struct run_figure *f = run_figure_add(&set->runs[j % 8], "pair.a");
+
+				f->count = cases[i].count;
+				f->at[RUN_P99] = 500 + (double)(j % 8);
+			}
+		}
+		assert_int_equal(judge(&b, rules), 0);
+		/* Without the request it is optional. */
+		assert_int_equal(b.result.outcome, GATE_PASS);
+		gate_result_fini(&b.result);
+		assert_int_equal(gate_rules_need(&b.rules, "pair.a", b.why, sizeof(b.why)), 0);
+		assert_int_equal(
+			gate_judge(&b.base, &b.new, &b.rules, &b.result, b.why, sizeof(b.why)), 0);
+		assert_int_equal(b.result.outcome, cases[i].outcome);
+		for (size_t j = 0; j < b.result.n; j++) {
+			if (!strcmp(b.result.rows[j].figure, "pair.a"))
+				row = &b.result.rows[j];
+		}
+		assert_non_null(row);
+		assert_int_equal(row->outcome, cases[i].outcome);
+		assert_int_equal(row->only_in, cases[i].only_in);
+		assert_int_equal(gate_rules_need(&b.rules, "irq.x", b.why, sizeof(b.why)), -EINVAL);
+		assert_string_equal(b.why,
+				    "no gate is for the figure irq.x; add a line to gates.conf");
+		bench_fini(&b);
+	}
+}
+
 static void test_files_that_are_no_summaries_are_refused(void **state)
 {
 #define RUN(FIGURES)                                                                               \
@@ -498,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_summaries_survive_a_file),
 		cmocka_unit_test(test_other_names_of_exits_mean_the_same_figure),
 		cmocka_unit_test(test_a_figure_of_one_side_only_is_reported),
+		cmocka_unit_test(test_a_required_figure_without_data_does_not_pass),
 		cmocka_unit_test(test_files_that_are_no_summaries_are_refused),
 		cmocka_unit_test(test_every_format_tells_the_regression),
 	};
