@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Decodes columns into events. The payload comes from a peer: protobuf-c parses it into an arena
- * of bounded size, and the decoder compares all lengths with the number of events before it builds
- * the first one.
+ * Decodes columns into events. The payload comes from a peer. One pass over its fields finds the
+ * columns and counts their values; nothing is copied. The decoder compares all counts with the
+ * number of events before it builds the first one. It then takes one value of each column for each
+ * event, so a column needs no array of its own.
+ *
+ * The property prop_batch compares this reader with protobuf-c. It is stricter in two things that
+ * no encoder does: a packed column must be packed, and in one piece.
  */
 #include "proto/codec.h"
 
@@ -10,111 +14,330 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "proto/arena.h"
 #include "proto/codec_predict.h"
 #include "proto/message.h"
-#include "wire.pb-c.h"
+#include "proto/wire_field.h"
 
-/* The columns of VS_BATCH_EVENTS_MAX events are 400 KB; protobuf-c's own records are small. */
-enum { DECODE_ARENA_BYTES = 1024 * 1024 };
+/* An encoder writes at most one column for each of its slots; a newer one may have more slots. */
+enum { COLUMNS_MAX = 1024 };
+
+/* The numbers of the fields in wire.proto. */
+enum batch_field {
+	BATCH_CPU = 1,
+	BATCH_BASE_TIME = 2,
+	BATCH_BASE_SEQ = 3,
+	BATCH_TIME_ERR = 4,
+	BATCH_WATERMARK = 5,
+	BATCH_EMITTED = 6,
+	BATCH_DROPPED_KERNEL = 7,
+	BATCH_DROPPED_USER = 8,
+	BATCH_TYPE = 9,
+	BATCH_TIME_LOW = 10,
+	BATCH_TIME_HIGH = 11,
+	BATCH_COLUMNS = 12,
+	BATCH_SEQ_JUMP_INDEX = 13,
+	BATCH_SEQ_JUMP = 14,
+	BATCH_CHORD_BEGIN = 15,
+	BATCH_CHORD_END = 16,
+	BATCH_TSC_CPU = 17,
+};
+
+enum column_field {
+	COLUMN_TYPE = 1,
+	COLUMN_PREDICT = 2,
+	COLUMN_PID = 3,
+	COLUMN_PID2 = 4,
+	COLUMN_ARG0 = 5,
+	COLUMN_ARG1 = 6,
+};
+
+/* The varints of a packed column. Its last byte ends a varint, so taking `n` of them ends there. */
+struct packed {
+	const uint8_t *at; /* NULL: none */
+	size_t n;
+};
+
+struct column {
+	bool known;
+	uint32_t type, predict;
+	struct packed pid, pid2, arg0, arg1;
+};
+
+struct wire_batch {
+	uint64_t cpu, base_time, base_seq, time_err, watermark, tsc_cpu;
+	uint64_t emitted, dropped_kernel, dropped_user, chord_begin, chord_end;
+	struct wire_cursor time_low;
+	struct packed type, time_high, seq_jump_index, seq_jump;
+	size_t n_columns;
+};
 
 struct batch_decoder {
-	struct arena arena;
 	struct predictor predictor;
-	const Vcpuscope__Wire__Column *columns[BATCH_SLOTS]; /* NULL: all zeros */
+	struct wire_cursor wire_columns[COLUMNS_MAX];
+	struct column columns[BATCH_SLOTS]; /* absent: all zeros */
 	size_t counts[BATCH_SLOTS];
 	struct type_slots slots;
+	bool overlong; /* a varint of more than 10 bytes was taken */
+	uint8_t slot_of[VS_BATCH_EVENTS_MAX];
 	struct vs_event events[VS_BATCH_EVENTS_MAX];
 };
 
+_Static_assert(BATCH_SLOTS <= UINT8_MAX + 1, "a slot fits in slot_of");
+
 struct batch_decoder *batch_decoder_new(void)
 {
-	struct batch_decoder *d = calloc(1, sizeof(*d));
-
-	if (d)
-		arena_init(&d->arena, DECODE_ARENA_BYTES);
-	return d;
+	return calloc(1, sizeof(struct batch_decoder));
 }
 
 void batch_decoder_free(struct batch_decoder *d)
 {
-	if (!d)
-		return;
-	arena_fini(&d->arena);
 	free(d);
 }
 
-static int decoder_check_types(struct batch_decoder *d, const Vcpuscope__Wire__Batch *m)
+/* The rest of a varint of more than a byte. */
+static uint64_t packed_take_long(struct batch_decoder *d, struct packed *p, uint64_t value)
 {
+	unsigned int shift = 7;
+	uint8_t byte;
+
+	value &= 0x7f;
+	do {
+		byte = *p->at++;
+		if (shift > 63)
+			d->overlong = true;
+		else
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	return value;
+}
+
+/* Not more often than p->n says. */
+static inline uint64_t packed_take(struct batch_decoder *d, struct packed *p)
+{
+	const uint64_t value = *p->at++;
+
+	return value < 0x80 ? value : packed_take_long(d, p, value);
+}
+
+static inline int32_t packed_take_signed(struct batch_decoder *d, struct packed *p)
+{
+	const uint32_t coded = p->at ? (uint32_t)packed_take(d, p) : 0;
+
+	return (int32_t)(coded >> 1 ^ (0 - (coded & 1)));
+}
+
+static int field_scalar(const struct wire_field *f, uint64_t *out)
+{
+	if (f->type != WIRE_VARINT)
+		return -EBADMSG;
+	*out = f->value;
+	return 0;
+}
+
+static int field_scalar32(const struct wire_field *f, uint32_t *out)
+{
+	if (f->type != WIRE_VARINT)
+		return -EBADMSG;
+	*out = (uint32_t)f->value;
+	return 0;
+}
+
+static int field_packed(const struct wire_field *f, struct packed *out)
+{
+	const size_t len = (size_t)(f->bytes.end - f->bytes.at);
+	size_t n = 0;
+
+	if (f->type != WIRE_BYTES || out->n || (len && f->bytes.end[-1] & 0x80))
+		return -EBADMSG;
+	if (!len)
+		return 0;
+	for (size_t i = 0; i < len; i++)
+		n += !(f->bytes.at[i] & 0x80);
+	*out = (struct packed){f->bytes.at, n};
+	return 0;
+}
+
+static int batch_field_take(struct batch_decoder *d, struct wire_batch *m,
+			    const struct wire_field *f)
+{
+	switch (f->number) {
+	case BATCH_CPU:
+		return field_scalar(f, &m->cpu);
+	case BATCH_BASE_TIME:
+		return field_scalar(f, &m->base_time);
+	case BATCH_BASE_SEQ:
+		return field_scalar(f, &m->base_seq);
+	case BATCH_TIME_ERR:
+		return field_scalar(f, &m->time_err);
+	case BATCH_WATERMARK:
+		return field_scalar(f, &m->watermark);
+	case BATCH_EMITTED:
+		return field_scalar(f, &m->emitted);
+	case BATCH_DROPPED_KERNEL:
+		return field_scalar(f, &m->dropped_kernel);
+	case BATCH_DROPPED_USER:
+		return field_scalar(f, &m->dropped_user);
+	case BATCH_TYPE:
+		return field_packed(f, &m->type);
+	case BATCH_TIME_LOW:
+		if (f->type != WIRE_BYTES)
+			return -EBADMSG;
+		m->time_low = f->bytes;
+		return 0;
+	case BATCH_TIME_HIGH:
+		return field_packed(f, &m->time_high);
+	case BATCH_COLUMNS:
+		if (f->type != WIRE_BYTES)
+			return -EBADMSG;
+		if (m->n_columns == COLUMNS_MAX)
+			return -E2BIG;
+		d->wire_columns[m->n_columns++] = f->bytes;
+		return 0;
+	case BATCH_SEQ_JUMP_INDEX:
+		return field_packed(f, &m->seq_jump_index);
+	case BATCH_SEQ_JUMP:
+		return field_packed(f, &m->seq_jump);
+	case BATCH_CHORD_BEGIN:
+		return field_scalar(f, &m->chord_begin);
+	case BATCH_CHORD_END:
+		return field_scalar(f, &m->chord_end);
+	case BATCH_TSC_CPU:
+		return field_scalar(f, &m->tsc_cpu);
+	default:
+		return 0; /* of a newer peer */
+	}
+}
+
+static int column_field_take(struct column *c, const struct wire_field *f)
+{
+	switch (f->number) {
+	case COLUMN_TYPE:
+		return field_scalar32(f, &c->type);
+	case COLUMN_PREDICT:
+		return field_scalar32(f, &c->predict);
+	case COLUMN_PID:
+		return field_packed(f, &c->pid);
+	case COLUMN_PID2:
+		return field_packed(f, &c->pid2);
+	case COLUMN_ARG0:
+		return field_packed(f, &c->arg0);
+	case COLUMN_ARG1:
+		return field_packed(f, &c->arg1);
+	default:
+		return 0; /* of a newer peer */
+	}
+}
+
+static int batch_read(struct batch_decoder *d, struct wire_cursor c, struct wire_batch *m)
+{
+	struct wire_field f;
+	int err = 0;
+
+	while (c.at < c.end && !err)
+		err = wire_field_next(&c, &f) ? batch_field_take(d, m, &f) : -EBADMSG;
+	return err;
+}
+
+static int column_read(struct wire_cursor c, struct column *out)
+{
+	struct wire_field f;
+	int err = 0;
+
+	*out = (struct column){.known = true};
+	while (c.at < c.end && !err)
+		err = wire_field_next(&c, &f) ? column_field_take(out, &f) : -EBADMSG;
+	return err;
+}
+
+static int decoder_take_types(struct batch_decoder *d, struct wire_batch *m)
+{
+	struct packed types = m->type;
+
 	type_slots_reset(&d->slots);
 	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
 		d->counts[slot] = 0;
-	for (size_t i = 0; i < m->n_type; i++) {
-		if (!m->type[i])
+	for (size_t i = 0; i < m->type.n; i++) {
+		const uint32_t type = (uint32_t)packed_take(d, &types);
+		uint32_t slot;
+
+		if (!type)
 			return -EBADMSG;
-		d->counts[type_slot_get(&d->slots, m->type[i])]++;
+		slot = type_slot_get(&d->slots, type);
+		d->counts[slot]++;
+		d->slot_of[i] = (uint8_t)slot;
+		d->events[i].type = type < EVENT_TYPE_MAX ? (uint16_t)type : EVENT_TYPE_MAX;
 	}
 	return 0;
 }
 
-static bool column_fits(size_t n, size_t events)
+static void packed_skip(struct batch_decoder *d, struct packed p)
 {
-	return n == 0 || n == events;
+	while (p.n--)
+		packed_take(d, &p);
 }
 
-static int decoder_check_columns(struct batch_decoder *d, const Vcpuscope__Wire__Batch *m)
+static bool packed_fits(const struct packed *p, size_t events)
+{
+	return !p->n || p->n == events;
+}
+
+static int decoder_take_columns(struct batch_decoder *d, const struct wire_batch *m)
 {
 	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
-		d->columns[slot] = NULL;
+		d->columns[slot] = (struct column){0};
 	for (size_t i = 0; i < m->n_columns; i++) {
-		const Vcpuscope__Wire__Column *c = m->columns[i];
-		const uint32_t slot = type_slot(&d->slots, c->type);
-		const size_t n = d->counts[slot];
+		struct column c;
+		uint32_t slot;
+		int err = column_read(d->wire_columns[i], &c);
 
-		if (!slot && c->type >= VS_EVENT_TYPE_LIMIT)
-			continue; /* of events whose fields have no place */
-		if (d->columns[slot] || c->predict & ~(uint32_t)PREDICT_KNOWN ||
-		    !column_fits(c->n_pid, n) || !column_fits(c->n_pid2, n) ||
-		    !column_fits(c->n_arg0, n) || !column_fits(c->n_arg1, n))
+		if (err)
+			return err;
+		slot = type_slot(&d->slots, c.type);
+		if (!slot) {
+			packed_skip(d, c.pid);
+			packed_skip(d, c.pid2);
+			packed_skip(d, c.arg0);
+			packed_skip(d, c.arg1);
+			if (c.type >= VS_EVENT_TYPE_LIMIT)
+				continue; /* of events whose fields have no place */
+		}
+		if (d->columns[slot].known || c.predict & ~(uint32_t)PREDICT_KNOWN ||
+		    !packed_fits(&c.pid, d->counts[slot]) ||
+		    !packed_fits(&c.pid2, d->counts[slot]) ||
+		    !packed_fits(&c.arg0, d->counts[slot]) ||
+		    !packed_fits(&c.arg1, d->counts[slot]))
 			return -EBADMSG;
 		d->columns[slot] = c;
 	}
 	return 0;
 }
 
-static int decoder_check(struct batch_decoder *d, const Vcpuscope__Wire__Batch *m)
+static int decoder_check(const struct wire_batch *m)
 {
-	int err;
-
-	if (m->cpu >= VS_CPUS_MAX || m->n_type > VS_BATCH_EVENTS_MAX)
+	if ((uint32_t)m->cpu >= VS_CPUS_MAX || m->type.n > VS_BATCH_EVENTS_MAX ||
+	    m->seq_jump.n > VS_BATCH_EVENTS_MAX || m->seq_jump_index.n > VS_BATCH_EVENTS_MAX)
 		return -E2BIG;
-	if (m->n_time_high != m->n_type || m->time_low.len != m->n_type ||
-	    m->n_seq_jump != m->n_seq_jump_index)
+	if (m->time_high.n != m->type.n ||
+	    (size_t)(m->time_low.end - m->time_low.at) != m->type.n ||
+	    m->seq_jump.n != m->seq_jump_index.n)
 		return -EBADMSG;
-	for (size_t i = 0; i < m->n_seq_jump_index; i++)
-		if (m->seq_jump_index[i] >= m->n_type ||
-		    (i && m->seq_jump_index[i] <= m->seq_jump_index[i - 1]))
-			return -EBADMSG;
-	err = decoder_check_types(d, m);
-	return err ? err : decoder_check_columns(d, m);
+	return 0;
 }
 
-static void decoder_take(struct batch_decoder *d, struct vs_event *event, uint32_t slot)
+static inline void decoder_take(struct batch_decoder *d, struct vs_event *event, uint32_t slot)
 {
-	static const Vcpuscope__Wire__Column zeros = VCPUSCOPE__WIRE__COLUMN__INIT;
-	const Vcpuscope__Wire__Column *c = d->columns[slot];
+	struct column *c = &d->columns[slot];
 	struct predictor *p = &d->predictor;
-	size_t at = d->counts[slot]++;
 	uint64_t arg0, arg1;
 
-	if (!c)
-		c = &zeros;
-	event->pid = wrapping_add32(predict_pid(p, slot, c->predict), c->n_pid ? c->pid[at] : 0);
+	event->pid =
+		wrapping_add32(predict_pid(p, slot, c->predict), packed_take_signed(d, &c->pid));
 	predictor_learn_pid(p, event, c->predict);
 	event->pid2 =
-		wrapping_add32(predict_pid2(p, slot, c->predict), c->n_pid2 ? c->pid2[at] : 0);
-	arg0 = c->n_arg0 ? c->arg0[at] : 0;
-	arg1 = c->n_arg1 ? c->arg1[at] : 0;
+		wrapping_add32(predict_pid2(p, slot, c->predict), packed_take_signed(d, &c->pid2));
+	arg0 = c->arg0.at ? packed_take(d, &c->arg0) : 0;
+	arg1 = c->arg1.at ? packed_take(d, &c->arg1) : 0;
 	event->arg0 = c->predict & PREDICT_ARG0_PREVIOUS ? p->previous[slot].arg0 + unzigzag64(arg0)
 							 : arg0;
 	event->arg1 = c->predict & PREDICT_ARG1_PREVIOUS ? p->previous[slot].arg1 + unzigzag64(arg1)
@@ -128,71 +351,79 @@ static void fields_clear(struct vs_event *event)
 	event->arg0 = event->arg1 = 0;
 }
 
-static int decoder_build(struct batch_decoder *d, const Vcpuscope__Wire__Batch *m)
+/* Takes the index of the next jump, which must be `least` or above; *out: no event's, if there is
+ * no more. */
+static int jump_next(struct batch_decoder *d, struct wire_batch *m, size_t least, size_t *out)
+{
+	*out = SIZE_MAX;
+	if (!m->seq_jump_index.n)
+		return 0;
+	m->seq_jump_index.n--;
+	*out = (uint32_t)packed_take(d, &m->seq_jump_index);
+	return *out >= least && *out < m->type.n ? 0 : -EBADMSG;
+}
+
+static int decoder_build(struct batch_decoder *d, struct wire_batch *m)
 {
 	uint64_t time = m->base_time;
-	uint32_t seq = m->base_seq;
-	size_t jump = 0;
+	uint32_t seq = (uint32_t)m->base_seq;
+	size_t jump;
+	int err = jump_next(d, m, 0, &jump);
 
 	d->predictor = (struct predictor){0};
-	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
-		d->counts[slot] = 0; /* from here on: how many were taken */
-	for (size_t i = 0; i < m->n_type; i++) {
+	for (size_t i = 0; i < m->type.n && !err; i++) {
 		struct vs_event *event = &d->events[i];
-		uint64_t delta;
-		uint32_t slot;
+		const uint64_t high = packed_take(d, &m->time_high);
+		const uint64_t delta = high << 8 | m->time_low.at[i];
 
-		if (m->time_high[i] > UINT64_MAX >> 8)
-			return -EBADMSG;
-		delta = m->time_high[i] << 8 | m->time_low.data[i];
-		if (delta > UINT64_MAX - time)
+		if (high > UINT64_MAX >> 8 || delta > UINT64_MAX - time)
 			return -EBADMSG;
 		time += delta;
-		if (jump < m->n_seq_jump && m->seq_jump_index[jump] == i)
-			seq += (uint32_t)m->seq_jump[jump++];
+		if (jump == i) {
+			seq += (uint32_t)packed_take_signed(d, &m->seq_jump);
+			err = jump_next(d, m, i + 1, &jump);
+		}
 		event->time = time;
 		event->seq = seq++;
 		event->cpu = (uint16_t)m->cpu;
-		event->type = m->type[i] < EVENT_TYPE_MAX ? (uint16_t)m->type[i] : EVENT_TYPE_MAX;
-		slot = type_slot(&d->slots, m->type[i]);
-		if (slot)
-			decoder_take(d, event, slot);
+		if (d->slot_of[i])
+			decoder_take(d, event, d->slot_of[i]);
 		else
 			fields_clear(event);
 	}
-	return 0;
+	return err || !d->overlong ? err : -EBADMSG;
 }
 
 int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, struct batch *out)
 {
-	const Vcpuscope__Wire__Batch *m;
-	ProtobufCMessage *base;
+	struct wire_batch m = {0};
 	int err;
 
-	arena_reset(&d->arena);
-	err = arena_unpack(&d->arena, &vcpuscope__wire__batch__descriptor, payload, len, &base);
+	d->overlong = false;
+	err = batch_read(d, (struct wire_cursor){payload, payload + len}, &m);
+	if (!err)
+		err = decoder_check(&m);
+	if (!err)
+		err = decoder_take_types(d, &m);
+	if (!err)
+		err = decoder_take_columns(d, &m);
+	if (!err)
+		err = decoder_build(d, &m);
 	if (err)
 		return err;
-	m = (const Vcpuscope__Wire__Batch *)base;
-	err = decoder_check(d, m);
-	if (err)
-		return err;
-	err = decoder_build(d, m);
-	if (err)
-		return err;
-	if (m->chord_begin > m->chord_end)
+	if (m.chord_begin > m.chord_end)
 		return -EBADMSG;
 	*out = (struct batch){
-		.cpu = (uint16_t)m->cpu,
-		.time_err = m->time_err,
-		.watermark = m->watermark,
-		.emitted = m->emitted,
-		.dropped_kernel = m->dropped_kernel,
-		.dropped_user = m->dropped_user,
-		.tsc_cpu = m->tsc_cpu,
-		.chord_begin = m->chord_begin,
-		.chord_end = m->chord_end,
-		.n_events = m->n_type,
+		.cpu = (uint16_t)m.cpu,
+		.time_err = m.time_err,
+		.watermark = m.watermark,
+		.emitted = m.emitted,
+		.dropped_kernel = m.dropped_kernel,
+		.dropped_user = m.dropped_user,
+		.tsc_cpu = (uint32_t)m.tsc_cpu,
+		.chord_begin = m.chord_begin,
+		.chord_end = m.chord_end,
+		.n_events = m.type.n,
 		.events = d->events,
 	};
 	return 0;

@@ -61,8 +61,8 @@ void batch_decoder_free(struct batch_decoder *d);
  * 192 such types per batch with all fields, further types with time, seq and type only. A type
  * above 65535 becomes 65535.
  *
- * Returns 0, -EBADMSG (malformed), -E2BIG (too many events, a CPU number out of range, or a
- * payload that exceeds the decoder's memory) or -ENOMEM.
+ * Returns 0, -EBADMSG (malformed) or -E2BIG (too many events or columns, or a CPU number out of
+ * range).
  */
 int batch_decode(struct batch_decoder *d, const uint8_t *payload, size_t len, struct batch *out);
 

@@ -6,18 +6,7 @@
 
 #include "proto/frame_kinds.h"
 #include "proto/message_fields.h"
-
-enum {
-	WIRE_VARINT = 0,
-	WIRE_FIXED64 = 1,
-	WIRE_BYTES = 2,
-	WIRE_FIXED32 = 5,
-	VARINT_MAX_BYTES = 10,
-};
-
-struct cursor {
-	const uint8_t *at, *end;
-};
+#include "proto/wire_field.h"
 
 /* What is written; `full` once something did not fit. */
 struct sink {
@@ -25,46 +14,6 @@ struct sink {
 	size_t used, limit;
 	bool full;
 };
-
-static bool varint_read(struct cursor *c, uint64_t *out)
-{
-	*out = 0;
-	for (int i = 0; i < VARINT_MAX_BYTES && c->at < c->end; i++) {
-		const uint8_t byte = *c->at++;
-
-		*out |= (uint64_t)(byte & 0x7f) << 7 * i;
-		if (!(byte & 0x80))
-			return true;
-	}
-	return false;
-}
-
-/* The field's value, of the tag's wire type: moves `c` behind it. */
-static bool value_skip(struct cursor *c, uint64_t tag)
-{
-	uint64_t n;
-
-	switch (tag & 7) {
-	case WIRE_VARINT:
-		return varint_read(c, &n);
-	case WIRE_FIXED64:
-		n = 8;
-		break;
-	case WIRE_FIXED32:
-		n = 4;
-		break;
-	case WIRE_BYTES:
-		if (!varint_read(c, &n))
-			return false;
-		break;
-	default:
-		return false;
-	}
-	if (n > (uint64_t)(c->end - c->at))
-		return false;
-	c->at += n;
-	return true;
-}
 
 static void put(struct sink *s, const uint8_t *bytes, size_t n)
 {
@@ -76,16 +25,16 @@ static void put(struct sink *s, const uint8_t *bytes, size_t n)
 	s->used += n;
 }
 
-static int message_walk(const ProtobufCMessageDescriptor *type, struct cursor c, struct sink *s)
+static int message_walk(const ProtobufCMessageDescriptor *type, struct wire_cursor c,
+			struct sink *s)
 {
 	while (c.at < c.end) {
 		const uint8_t *const begin = c.at;
-		uint64_t tag;
+		struct wire_field field;
 
-		if (!varint_read(&c, &tag) || tag >> 3 == 0 || tag >> 3 > UINT32_MAX >> 3 ||
-		    !value_skip(&c, tag))
+		if (!wire_field_next(&c, &field) || field.number > UINT32_MAX >> 3)
 			return -EBADMSG;
-		if (!protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3)))
+		if (!protobuf_c_message_descriptor_get_field(type, field.number))
 			put(s, begin, (size_t)(c.at - begin));
 	}
 	return 0;
@@ -100,7 +49,7 @@ long unknown_extract(uint8_t kind, const uint8_t *payload, size_t len, uint8_t *
 
 	if (!(row->senders & FRAME_BY_AGENT) || !len)
 		return 0;
-	err = message_walk(row->message->wire, (struct cursor){payload, payload + len}, &s);
+	err = message_walk(row->message->wire, (struct wire_cursor){payload, payload + len}, &s);
 	if (!err && s.full)
 		err = -E2BIG;
 	return err ? err : (long)s.used;

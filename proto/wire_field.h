@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reads the fields of a protobuf message one by one, without a schema and without memory. What
+ * protobuf-c refuses is refused here, too: a cut field, a tag or length of more than 5 bytes, a
+ * varint of more than 10 bytes, the number 0, groups.
+ */
+#ifndef PROTO_WIRE_FIELD_H
+#define PROTO_WIRE_FIELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum wire_type {
+	WIRE_VARINT = 0,
+	WIRE_FIXED64 = 1,
+	WIRE_BYTES = 2,
+	WIRE_FIXED32 = 5,
+};
+
+/* The bytes that are left. */
+struct wire_cursor {
+	const uint8_t *at, *end;
+};
+
+struct wire_field {
+	uint32_t number; /* not 0 */
+	enum wire_type type;
+	uint64_t value;           /* WIRE_VARINT */
+	struct wire_cursor bytes; /* the other types: the content, borrowed from the message */
+};
+
+/* Takes the next field. Call it while c->at < c->end. Returns false if the field is malformed; the
+ * cursor is then undefined. */
+bool wire_field_next(struct wire_cursor *c, struct wire_field *out);
+
+#endif
