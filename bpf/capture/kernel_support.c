@@ -169,10 +169,9 @@ static void lockdown_read(const char *root, struct kernel_support *out)
 	} else if (strstr(line, "[confidentiality]")) {
 		out->works = false;
 		snprintf(out->found, sizeof(out->found), "mode confidentiality");
-		snprintf(
-			out->without, sizeof(out->without),
-			"BPF may not read the kernel's memory and cannot capture; perf can: it costs "
-			"more, and has neither the level summary nor events chosen with -e");
+		snprintf(out->without, sizeof(out->without),
+			 "BPF may not read the kernel's memory, and tracefs, which perf needs, is "
+			 "empty: neither can capture");
 		snprintf(out->remedy, sizeof(out->remedy),
 			 "boot with lockdown=integrity, or without Secure Boot");
 	} else if (strstr(line, "[integrity]")) {

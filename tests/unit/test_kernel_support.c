@@ -143,7 +143,7 @@ static void lockdown_says_its_mode(void **state)
 	s = of(CAPTURE_HOST, KERNEL_SUPPORT_LOCKDOWN);
 	assert_false(s.works);
 	has(s.found, "confidentiality");
-	has(s.without, "perf can");
+	has(s.without, "neither can capture");
 	has(s.remedy, "lockdown=integrity");
 	put(LOCKDOWN, "what\n");
 	has(of(CAPTURE_HOST, KERNEL_SUPPORT_LOCKDOWN).found, "unknown");
