@@ -11,7 +11,7 @@ struct hints *hints_new(void)
 
 void hints_free(struct hints *h)
 {
-	for (size_t i = 0; h && i < VS_CPUS_MAX; i++) {
+	for (size_t i = 0; h && i < h->vcpus_end; i++) {
 		if (h->vcpus[i])
 			free(h->vcpus[i]->ring);
 		free(h->vcpus[i]);
@@ -27,6 +27,8 @@ static struct vcpu_hints *vcpu_get(struct hints *h, uint32_t vcpu)
 		return NULL;
 	if (!h->vcpus[vcpu])
 		h->vcpus[vcpu] = calloc(1, sizeof(struct vcpu_hints));
+	if (h->vcpus[vcpu] && vcpu >= h->vcpus_end)
+		h->vcpus_end = vcpu + 1;
 	return h->vcpus[vcpu];
 }
 
@@ -383,7 +385,7 @@ void hints_vcpu(struct hints *h, const struct vcpu_span *span)
 
 bool hints_settled(const struct hints *h, const struct model *m, uint32_t vm, struct host_ns t)
 {
-	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
+	for (uint32_t k = 0; k < h->vcpus_end; k++) {
 		struct vcpu_span open;
 		struct host_ns delivered;
 

@@ -312,8 +312,7 @@ static void peer_coincidence(const struct hints *h, const struct model *m, const
 		coincidence(h, view, k, own_kept, &alone, &longest, out);
 }
 
-/* Runs at every tick for every open run interval. A CPU that the VM does not have costs one
- * comparison. A set of intervals takes 2 KiB. */
+/* Runs at every tick for every open run interval. A set of intervals takes 2 KiB. */
 static void fill_peers(const struct hints *h, const struct model *m, const struct view *view,
 		       const struct intervals *own_kept, struct facts_waits *out)
 {
@@ -324,7 +323,7 @@ static void fill_peers(const struct hints *h, const struct model *m, const struc
 	if (by_samples(h, view->f))
 		collect_sampled(view, SPIN_LOCK, &all);
 	intervals_without(&all, own_kept, &waits);
-	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
+	for (uint32_t k = 0; k < h->vcpus_end; k++) {
 		if (h->vcpus[k] && k != vcpu)
 			fill_peer(h, m, view, own_kept, &waits, k, out);
 	}
@@ -332,7 +331,7 @@ static void fill_peers(const struct hints *h, const struct model *m, const struc
 	 * show only a part of a wait. */
 	if ((out->call_ns + out->lock_ns) * 2 > facts_denied_by_guest(view->f))
 		return;
-	for (uint32_t k = 0; k < VS_CPUS_MAX; k++) {
+	for (uint32_t k = 0; k < h->vcpus_end; k++) {
 		if (h->vcpus[k] && k != vcpu)
 			peer_coincidence(h, m, view, own_kept, k, out);
 	}

@@ -62,6 +62,7 @@ struct hints {
 	struct loss {
 		struct host_ns first, last;
 	} lost[LOSSES];
+	size_t vcpus_end; /* there is no vCPU from here on */
 	struct vcpu_hints *vcpus[VS_CPUS_MAX];
 	struct shown_events shown;
 };

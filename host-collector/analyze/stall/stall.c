@@ -40,10 +40,12 @@ struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu)
 	if (k)
 		return k;
 	k = v->tracks[cpu] = calloc(1, sizeof(*k));
-	if (k) {
-		k->vm = v->vm;
-		k->cpu = cpu;
-	}
+	if (!k)
+		return NULL;
+	k->vm = v->vm;
+	k->cpu = cpu;
+	if (cpu >= v->tracks_end)
+		v->tracks_end = cpu + 1u;
 	return k;
 }
 
@@ -79,7 +81,7 @@ static void each_track(struct stall_detector *d,
 				     struct stall_track *k))
 {
 	for (size_t i = 0; i < d->n_vms; i++) {
-		for (size_t c = 0; c < VS_CPUS_MAX; c++) {
+		for (size_t c = 0; c < d->vms[i]->tracks_end; c++) {
 			if (d->vms[i]->tracks[c])
 				visit(d, d->vms[i], d->vms[i]->tracks[c]);
 		}
@@ -155,7 +157,7 @@ void stall_free(struct stall_detector *d)
 	if (!d)
 		return;
 	for (size_t i = 0; i < d->n_vms; i++) {
-		for (size_t c = 0; c < VS_CPUS_MAX; c++) {
+		for (size_t c = 0; c < d->vms[i]->tracks_end; c++) {
 			if (d->vms[i]->tracks[c])
 				free(d->vms[i]->tracks[c]->pending);
 			free(d->vms[i]->tracks[c]);
@@ -256,7 +258,7 @@ size_t stall_ongoing(struct stall_detector *d, struct stall_facts *out, size_t m
 
 	tracks_complete(d);
 	for (size_t i = 0; i < d->n_vms; i++) {
-		for (size_t c = 0; c < VS_CPUS_MAX && n < max; c++) {
+		for (size_t c = 0; c < d->vms[i]->tracks_end && n < max; c++) {
 			const struct stall_track *k = d->vms[i]->tracks[c];
 			struct stall_facts *f = &out[n];
 			uint32_t vcpu;

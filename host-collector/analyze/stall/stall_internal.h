@@ -89,6 +89,7 @@ struct stall_vm {
 	int64_t tick_interval_ns;  /* usual one of some CPU, for CPUs without one; 0: unknown */
 	struct waiters waiters;
 	struct hints *hints;
+	size_t tracks_end; /* there is no track from here on */
 	struct stall_track *tracks[VS_CPUS_MAX];
 };
 

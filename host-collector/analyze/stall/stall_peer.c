@@ -174,7 +174,7 @@ void stall_peer_fill(const struct stall_detector *d, const struct stall_vm *v,
 	w.begin = end - (own < all ? own : all);
 	if (w.end - w.begin < f->than_ns)
 		return;
-	for (size_t c = 0; c < VS_CPUS_MAX; c++) {
+	for (size_t c = 0; c < v->tracks_end; c++) {
 		if (v->tracks[c] && v->tracks[c]->cpu != f->cpu)
 			consider_track(d, v, f, &w, v->tracks[c], best);
 	}
@@ -184,7 +184,7 @@ bool stall_peer_settled(const struct stall_vm *v, const struct stall_facts *f, s
 {
 	if (now.ns - f->end.ns > together_ns)
 		return true;
-	for (size_t c = 0; c < VS_CPUS_MAX; c++) {
+	for (size_t c = 0; c < v->tracks_end; c++) {
 		const struct stall_track *k = v->tracks[c];
 
 		if (k && k->cpu != f->cpu && k->task_known && k->period.kind == GUEST_CPU_TASK &&
