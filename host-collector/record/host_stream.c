@@ -151,17 +151,13 @@ static int payload_deliver(struct host_stream *h, enum frame_kind kind, int err)
 	return err;
 }
 
-static void sample_take(struct message_clock_sample *out)
+static struct message_clock_sample sample_message(const struct clock_sample *s)
 {
-	struct clock_sample s = {0};
-
-	if (clock_sample_take(&s))
-		return;
-	*out = (struct message_clock_sample){.tsc = s.tsc,
-					     .tsc_width = s.tsc_width,
-					     .monotonic_ns = s.monotonic_ns,
-					     .raw_ns = s.raw_ns,
-					     .realtime_ns = s.realtime_ns};
+	return (struct message_clock_sample){.tsc = s->tsc,
+					     .tsc_width = s->tsc_width,
+					     .monotonic_ns = s->monotonic_ns,
+					     .raw_ns = s->raw_ns,
+					     .realtime_ns = s->realtime_ns};
 }
 
 static int hello_fill(struct message_hello *hello, uint64_t tsc_hz)
@@ -190,11 +186,13 @@ static int hello_fill(struct message_hello *hello, uint64_t tsc_hz)
 static int stream_begin(struct host_stream *h)
 {
 	struct message_clock_sample sample = {0};
+	struct clock_sample now = {0};
 	int err = payload_deliver(h, FRAME_HELLO, message_hello_pack(&h->hello, &h->payload));
 
 	if (err)
 		return err;
-	sample_take(&sample);
+	if (!clock_sample_take(&now))
+		sample = sample_message(&now);
 	return payload_deliver(h, FRAME_CLOCK_SAMPLE,
 			       message_clock_sample_pack(&sample, &h->payload));
 }
@@ -617,7 +615,7 @@ int host_stream_heartbeat(struct host_stream *h)
 	beat.dropped_kernel = totals.dropped_kernel;
 	beat.dropped_user = totals.dropped_user;
 	beat.missed = h->capture ? capture_missed(h->capture) : 0;
-	sample_take(&beat.sample);
+	beat.sample = sample_message(batcher_sample(h->batcher));
 	h->promised = beat.time;
 	return payload_deliver(h, FRAME_HEARTBEAT, message_heartbeat_pack(&beat, &h->payload));
 }
