@@ -13,10 +13,11 @@
 #include "host-collector/view/culprit_text.h"
 
 enum {
-	AFTERMATH_MS = 300, /* belongs to the recording of an incident */
-	BEFORE_MS = 2000,   /* of the time before a long stall that stay in the ring */
-	VERDICT_MS = 1500,  /* that a trigger waits for the stall that it may be part of */
-	LOOK_MS = 1000,     /* of what `top` shows */
+	AFTERMATH_MS = 300,   /* belongs to the recording of an incident */
+	BEFORE_MS = 2000,     /* of the time before a long stall that stay in the ring */
+	VERDICT_MS = 1500,    /* that a trigger waits for the stall that it may be part of */
+	LOOK_MS = 1000,       /* of what `top` shows */
+	QUIET_TICK_MS = 1000, /* of the live model of a VM that sends nothing */
 	ROWS_MAX = 256,
 	TRIES = 10,           /* to make a folder... */
 	TRY_AGAIN_MS = 1000,  /* ...so often */
@@ -41,6 +42,8 @@ struct flight_vm {
 	uint64_t held_ms;  /* when the ring was last needed from a stall's begin on; 0: it is not */
 	struct live *live; /* NULL: out of memory, until the streams begin anew */
 	struct metrics *metrics; /* NULL: not wanted, or as above */
+	bool fresh;              /* a frame came since the last tick of the live model... */
+	uint64_t ticked_ms;      /* ...which was then */
 	bool over;               /* the VM is gone: nothing comes any more... */
 	uint64_t over_ms;        /* ...since then; what is known of it is kept for a while */
 	struct waiting waiting;
@@ -301,6 +304,7 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struc
 {
 	struct flight_vm *v = context;
 
+	v->fresh = true;
 	flight_ring_push(v->ring, source, arrival_tsc, frame);
 	if (v->live && live_frame(v->live, source, arrival_tsc, frame))
 		live_drop(v);
@@ -476,6 +480,18 @@ static void hold_tick(struct flight_vm *v)
 	}
 }
 
+static void live_step(struct flight_vm *v)
+{
+	const uint64_t now = clock_monotonic_ms();
+
+	if (!v->fresh && now - v->ticked_ms < QUIET_TICK_MS)
+		return;
+	v->fresh = false;
+	v->ticked_ms = now;
+	if (live_tick(v->live, clock_tsc_read()))
+		live_drop(v);
+}
+
 /* The memory of a VM that is gone. */
 static void over_tick(struct flight_vm *v)
 {
@@ -490,8 +506,8 @@ void flight_tick(struct flight *f)
 	for (struct flight_vm *v = f->vms; v; v = v->next) {
 		if (v->over)
 			over_tick(v);
-		if (v->live && !v->over && live_tick(v->live, clock_tsc_read()))
-			live_drop(v);
+		if (v->live && !v->over)
+			live_step(v);
 		if (v->live && !v->over)
 			activity_tick(v);
 		if (v->live && !v->over)

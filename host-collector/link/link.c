@@ -544,10 +544,19 @@ static void silence_check(struct guest_link *l)
 	     SILENCE_MS / 1000, silence_explain(l));
 }
 
+static void on_timer(uv_timer_t *timer);
+
+/* All links of a loop work at the same moments: it wakes up once for all of them. */
+static void timer_start(struct guest_link *l)
+{
+	uv_timer_start(&l->timer, on_timer, TICK_MS - uv_now(l->loop) % TICK_MS, 0);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct guest_link *l = timer->data;
 
+	timer_start(l);
 	hidden_note(l, uv_now(l->loop));
 	if (l->decoder)
 		decoder_tick(l->decoder, uv_now(l->loop));
@@ -611,7 +620,7 @@ int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 		l->listener = -1;
 	uv_timer_init(loop, &l->timer);
 	l->timer.data = l;
-	uv_timer_start(&l->timer, on_timer, 0, TICK_MS);
+	uv_timer_start(&l->timer, on_timer, 0, 0);
 	*out = l;
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "bpf/capture/kernel_log.h"
 #include "clock/echo.h"
 #include "clock/sample.h"
+#include "host-collector/record/collector_internal.h"
 #include "host-collector/record/vm_clocks.h"
 #include "host-collector/vm/cgroup.h"
 #include "host-collector/vm/vm.h"
@@ -23,49 +24,18 @@ enum {
 	DRAIN_MS = 20,
 	HEARTBEAT_MS = 100,
 	RESCAN_MS = 1000,
+	/* A VM is quiet after this time without an event and without a frame of its agent. Only
+	 * its own threads can change anything about it, and they are followed. */
+	QUIET_AFTER_MS = 10000,
+	QUIET_DRAIN_MS = 100,
+	QUIET_HEARTBEAT_MS = 1000,
+	QUIET_RESCAN_MS = 10000,
 	CHANNEL_AGAIN_MS = 2000,
 	CHANNEL_LATER = 50, /* times what the last try took */
 };
 
 /* Nothing that QEMU says is read later than this: the loop never sleeps so long. */
 static const uint64_t note_late_ns = 5000000000;
-
-struct collector {
-	uv_loop_t *loop;
-	struct collector_sink sink;
-	struct vm *vm;                     /* NULL: none, only `tasks` */
-	const struct watched_tasks *tasks; /* NULL: none */
-	struct host_stream *host;
-	struct vm_clocks *clocks; /* NULL: not KVM, or not to be had */
-	struct guest_link *link;  /* NULL: none, or stopped */
-	struct guest_link_stats last_link;
-	bool has_channel;
-	struct link_address address;
-	/* How the channel is set up, for another try. */
-	struct {
-		const char *address;
-		struct link_security security;
-		struct decoder_budget budget;
-		struct message_config request;
-		bool has_budget, has_request, handed;
-		uint64_t next_ms;
-		char why[256], said[256];
-	} channel;
-	bool guest_tsc;                 /* is what the agent stamps with */
-	struct echo_sync *echo;         /* for the status line; NULL before the agent's HELLO */
-	struct message_heartbeat guest; /* the last; emitted 0: none yet */
-	uint64_t guest_emitted, guest_dropped;
-	uint64_t heard_ms; /* uv_now() of the agent's last frame; 0: none yet */
-	uv_timer_t timer;
-	struct cgroups *cgroups;         /* NULL: out of memory */
-	struct kernel_log *log;          /* this machine's; NULL: not to be had */
-	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
-	int pidfd;
-	uint64_t heartbeat_ms, rescan_ms;
-	bool timer_open, stopped, ended, said_drain, said_clocks, said_quotas, said_unwatched;
-	struct log_limit vm_lines;           /* from QEMU */
-	struct message_kernel_log log_lines; /* large, so not on the stack */
-};
 
 static void __attribute__((format(printf, 2, 3)))
 say(const struct collector *c, const char *format, ...)
@@ -124,7 +94,7 @@ static void link_frame(void *context, struct frame_item *frame, uint64_t arrival
 {
 	struct collector *c = context;
 
-	c->heard_ms = uv_now(c->loop);
+	c->heard_ms = c->active_ms = uv_now(c->loop);
 	c->sink.frame(c->sink.context, COLLECTOR_VM, arrival_tsc, frame);
 }
 
@@ -414,27 +384,57 @@ static void quotas_follow(struct collector *c)
 	}
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(uv_timer_t *timer);
+
+/* All collectors of a loop work at the same moments: it wakes up once for all of them. */
+static void timer_start(struct collector *c, uint64_t period_ms)
 {
-	struct collector *c = timer->data;
-	const uint64_t now_ms = uv_now(c->loop);
-	const bool beats = now_ms - c->heartbeat_ms >= HEARTBEAT_MS;
-	int err = beats || !host_stream_is_idle(c->host) ? host_stream_drain(c->host, now_ms) : 0;
+	uv_timer_start(&c->timer, on_timer, period_ms - uv_now(c->loop) % period_ms, 0);
+}
+
+static void host_drain(struct collector *c, uint64_t now_ms)
+{
+	const int err = host_stream_drain(c->host, now_ms);
 
 	if (err && !c->said_drain)
 		say(c, "reading the host's events: %s; they are counted as lost", strerror(-err));
 	c->said_drain |= err != 0;
+	if (host_stream_emitted(c->host) == c->host_events)
+		return;
+	c->host_events = host_stream_emitted(c->host);
+	c->active_ms = now_ms;
+}
+
+static void beat(struct collector *c, uint64_t now_ms)
+{
+	c->heartbeat_ms = now_ms;
+	host_stream_heartbeat(c->host);
+	log_read(c, false);
+	if (c->cgroups)
+		cgroups_read(c->cgroups, clock_tsc_read, on_quota, c);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct collector *c = timer->data;
+	const uint64_t now_ms = uv_now(c->loop);
+	const bool idle = host_stream_is_idle(c->host);
+	bool quiet, beats;
+
+	if (!idle)
+		host_drain(c, now_ms);
+	quiet = c->vm && !c->tasks && now_ms - c->active_ms >= QUIET_AFTER_MS;
+	beats = now_ms - c->heartbeat_ms >= (quiet ? QUIET_HEARTBEAT_MS : HEARTBEAT_MS);
+	/* The rings of a capture of its own are too small to wait longer. */
+	timer_start(c, quiet && c->shared ? QUIET_DRAIN_MS : DRAIN_MS);
+	if (idle && beats)
+		host_drain(c, now_ms);
 	clocks_drain(c, now_ms);
-	if (beats) {
-		c->heartbeat_ms = now_ms;
-		host_stream_heartbeat(c->host);
-		log_read(c, false);
-		if (c->cgroups)
-			cgroups_read(c->cgroups, clock_tsc_read, on_quota, c);
-	}
+	if (beats)
+		beat(c, now_ms);
 	if (c->has_channel && !c->link && now_ms >= c->channel.next_ms)
 		channel_try(c);
-	if (now_ms - c->rescan_ms >= RESCAN_MS) {
+	if (now_ms - c->rescan_ms >= (quiet ? QUIET_RESCAN_MS : RESCAN_MS)) {
 		c->rescan_ms = now_ms;
 		vm_lines_hidden(c);
 		if (c->vm)
@@ -569,7 +569,9 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	uv_timer_init(loop, &c->timer);
 	c->timer.data = c;
 	c->timer_open = true;
-	uv_timer_start(&c->timer, on_timer, DRAIN_MS, DRAIN_MS);
+	c->shared = options->shared != NULL;
+	c->active_ms = uv_now(loop);
+	timer_start(c, DRAIN_MS);
 	if (c->vm)
 		vm_watch(c);
 	*out = c;
@@ -656,41 +658,4 @@ const char *collector_vmm_version(const struct collector *c)
 uint64_t collector_host_events(const struct collector *c)
 {
 	return host_stream_emitted(c->host);
-}
-
-void collector_status_get(const struct collector *c, struct collector_status *out)
-{
-	struct echo_sync_summary summary = {0};
-
-	memset(out, 0, sizeof(*out));
-	if (c->vm) {
-		out->vm = vm_info(c->vm);
-		out->n_vcpus = vm_n_vcpus(c->vm);
-		out->paused = vm_paused(c->vm);
-	}
-	out->backend = host_stream_backend(c->host);
-	host_stream_stats_get(c->host, &out->host);
-	out->has_channel = c->has_channel;
-	if (c->heard_ms)
-		out->agent_silent_ms = uv_now(c->loop) - c->heard_ms;
-	out->link = c->last_link;
-	if (c->link)
-		guest_link_stats_get(c->link, &out->link);
-	else if (c->channel.why[0])
-		snprintf(out->link.trouble, sizeof(out->link.trouble), "%s", c->channel.why);
-	out->guest_emitted = c->guest_emitted;
-	out->guest_dropped = c->guest_dropped;
-	if (c->echo)
-		echo_sync_summarise(c->echo, &summary);
-	out->clock_known = summary.observations && summary.err_ticks != UINT64_MAX;
-	out->clock_exact =
-		out->clock_known && c->clocks && c->guest_tsc && vm_clocks_exact(c->clocks);
-	out->clock_contested = c->clocks && c->guest_tsc && vm_clocks_contested(c->clocks);
-	if (out->clock_contested)
-		out->clock_error_ns = UINT64_MAX;
-	else if (out->clock_exact)
-		out->clock_error_ns = 1;
-	else if (out->clock_known)
-		out->clock_error_ns = (uint64_t)((double)summary.err_ticks * 1e9 /
-						 (double)host_stream_hello(c->host)->clock_hz);
 }

@@ -76,8 +76,8 @@ int host_stream_drain(struct host_stream *h, uint64_t now_ms);
 /* Drains for the last time; waits up to 0.2 s for the names of stacks. Returns 0 or -errno. */
 int host_stream_finish(struct host_stream *h, uint64_t now_ms);
 /* Writes a heartbeat with the totals and the clock sample of the last drain. It promises that no
- * event older than that drain follows, or none older than the oldest stack that waits for its names. Returns 0 or
- * -errno. */
+ * event older than that drain follows, or none older than the oldest stack that waits for its
+ * names. Returns 0 or -errno. */
 int host_stream_heartbeat(struct host_stream *h);
 /* Each writes one message to the stream. Return 0 or -errno. */
 int host_stream_note(struct host_stream *h, const struct message_note *note);

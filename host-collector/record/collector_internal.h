@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The collector's state, which collector.c and collector_status.c share. */
+#ifndef RECORD_COLLECTOR_INTERNAL_H
+#define RECORD_COLLECTOR_INTERNAL_H
+
+#include "bpf/capture/kernel_log.h"
+#include "clock/echo.h"
+#include "host-collector/record/collector.h"
+#include "host-collector/record/vm_clocks.h"
+#include "host-collector/vm/cgroup.h"
+#include "host-collector/vm/vm.h"
+#include "proto/log_limit.h"
+
+struct collector {
+	uv_loop_t *loop;
+	struct collector_sink sink;
+	struct vm *vm;                     /* NULL: none, only `tasks` */
+	const struct watched_tasks *tasks; /* NULL: none */
+	struct host_stream *host;
+	struct vm_clocks *clocks; /* NULL: not KVM, or not to be had */
+	struct guest_link *link;  /* NULL: none, or stopped */
+	struct guest_link_stats last_link;
+	bool has_channel;
+	struct link_address address;
+	/* How the channel is set up, for another try. */
+	struct {
+		const char *address;
+		struct link_security security;
+		struct decoder_budget budget;
+		struct message_config request;
+		bool has_budget, has_request, handed;
+		uint64_t next_ms;
+		char why[256], said[256];
+	} channel;
+	bool guest_tsc;                 /* is what the agent stamps with */
+	struct echo_sync *echo;         /* for the status line; NULL before the agent's HELLO */
+	struct message_heartbeat guest; /* the last; emitted 0: none yet */
+	uint64_t guest_emitted, guest_dropped;
+	uint64_t heard_ms; /* uv_now() of the agent's last frame; 0: none yet */
+	uv_timer_t timer;
+	struct cgroups *cgroups;         /* NULL: out of memory */
+	struct kernel_log *log;          /* this machine's; NULL: not to be had */
+	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
+	int pidfd;
+	uint64_t heartbeat_ms, rescan_ms;
+	bool shared;          /* the host's capture is */
+	uint64_t host_events; /* up to the last drain */
+	uint64_t active_ms;   /* the last event or frame of the agent */
+	bool timer_open, stopped, ended, said_drain, said_clocks, said_quotas, said_unwatched;
+	struct log_limit vm_lines;           /* from QEMU */
+	struct message_kernel_log log_lines; /* large, so not on the stack */
+};
+
+#endif
