@@ -27,7 +27,9 @@ static const char *text_of(struct json_object *o, const char *name)
 {
 	struct json_object *value = NULL;
 
-	return json_object_object_get_ex(o, name, &value) ? json_object_get_string(value) : "-";
+	/* A member that is null has no value either. */
+	return json_object_object_get_ex(o, name, &value) && value ? json_object_get_string(value)
+								   : "-";
 }
 
 /* For a terminal: an agent's version, for one, is what a guest wrote. */
