@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The arena frees no single allocation: it ignores the frees of protobuf-c, and a reset
- * invalidates all. */
+/* The arena frees no single allocation: it ignores the frees of protobuf-c. */
 #include "proto/arena.h"
 
 #include <errno.h>
@@ -78,17 +77,6 @@ void arena_init(struct arena *a, size_t limit)
 		.free = arena_free,
 		.allocator_data = a,
 	};
-}
-
-void arena_reset(struct arena *a)
-{
-	for (size_t i = 0; i < a->n_chunks; i++) {
-		ASAN_POISON_MEMORY_REGION(a->chunks[i].data, a->chunks[i].used);
-		a->chunks[i].used = 0;
-	}
-	a->at = 0;
-	a->used = 0;
-	a->exhausted = a->failed = false;
 }
 
 void arena_fini(struct arena *a)

@@ -28,20 +28,17 @@ struct arena {
 	struct arena_chunk chunks[ARENA_CHUNKS];
 	size_t n_chunks, at; /* at: index of the chunk in use */
 	size_t used, limit;
-	/* An allocation has failed since the last reset: because of the limit; because malloc()
-	 * failed. */
+	/* An allocation has failed: because of the limit; because malloc() failed. */
 	bool exhausted, failed;
 };
 
-/* Initialises an arena that allocates at most `limit` bytes between two resets. Do not move the
- * arena afterwards: its allocator points to it. */
+/* Initialises an arena that allocates at most `limit` bytes. Do not move the arena afterwards: its
+ * allocator points to it. */
 void arena_init(struct arena *a, size_t limit);
-/* Invalidates all allocations. Keeps the chunks. */
-void arena_reset(struct arena *a);
 void arena_fini(struct arena *a);
 
 /*
- * Parses `payload` into the arena. *out is valid until the next reset. Returns 0, -EBADMSG (the
+ * Parses `payload` into the arena. *out is valid until arena_fini(). Returns 0, -EBADMSG (the
  * payload is not a message of this type), -E2BIG (the message exceeds the arena's limit) or
  * -ENOMEM.
  */

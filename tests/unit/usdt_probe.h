@@ -4,8 +4,8 @@
  *
  *   USDT_PROBE("provider", "name", "8@%0 -4@%1", "r"(number), "r"(negative));
  *
- * arguments: SIZE@OPERAND of each, separated by blanks; %N is the Nth of the operands that follow, and a negative
- * size means a signed number.
+ * arguments: SIZE@OPERAND of each, separated by blanks; %N is the Nth of the operands that follow,
+ * and a negative size means a signed number.
  */
 #ifndef UNIT_USDT_PROBE_H
 #define UNIT_USDT_PROBE_H
