@@ -365,36 +365,33 @@ static enum capture_level level_of(const char *name)
 								   : CAPTURE_DETAIL;
 }
 
-/* Without a VM, nothing of the guest or of vCPUs is recorded. Returns NULL if all is well. */
+/* Without a VM, nothing of the guest or of vCPUs is recorded. Returns "" if all is well. */
 static const char *tasks_check(const struct record_options *o)
 {
 	if (!o->events.events.n)
 		return "--tid, --cgroup and a command choose whose events are recorded: also give the "
 		       "events, with -e EVENT";
 	if (feed_arguments_any(&o->which))
-		return NULL;
+		return "";
 	if (o->channel.address || o->no_guest || o->level || o->sample_hz || o->stacks_over_ns ||
 	    o->which.control)
 		return "--channel, --no-guest, --level, --sample-hz, --stacks-over and --control need a "
 		       "VM: give --vm NAME, --pid N or --qmp PATH";
-	return NULL;
+	return "";
 }
 
 static int options_check(const struct record_options *o, char **argv)
 {
-	const char *why = NULL;
+	const bool tasks = task_arguments_any(&o->tasks), vm = feed_arguments_any(&o->which);
+	const char *why = task_arguments_check(&o->tasks, argv);
 
-	if (*task_arguments_check(&o->tasks, argv))
-		why = task_arguments_check(&o->tasks, argv);
-	else if (task_arguments_any(&o->tasks) && !feed_arguments_any(&o->which))
-		why = tasks_check(o);
-	else if (*feed_arguments_check(&o->which))
+	if (!*why && (vm || !tasks))
 		why = feed_arguments_check(&o->which);
-	else if (task_arguments_any(&o->tasks) && tasks_check(o))
+	if (!*why && tasks)
 		why = tasks_check(o);
-	else if (o->channel.address && o->no_guest)
+	if (!*why && o->channel.address && o->no_guest)
 		why = "--channel and --no-guest cannot be combined";
-	if (!why)
+	if (!*why)
 		return 0;
 	fprintf(stderr, "vcpuscope record: %s; see `vcpuscope record --help`\n", why);
 	return COMMAND_USAGE;
