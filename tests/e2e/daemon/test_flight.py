@@ -93,8 +93,9 @@ class FlightTest(unittest.TestCase):
         self.assertEqual(summary["directory"], str(folder))
         self.assertTrue(300e6 < summary["duration_ns"] < 5e9, summary)
         paused = [i for i in report["incidents"] if i["verdict"] == "vm_paused"]
-        self.assertEqual(len(paused), 1, report["incidents"])
-        self.assertTrue(any(c["comm"].startswith("python") for c in paused[0]["culprits"]), paused)
+        # The ring still has a stall that ended less than flight_time ago, as a whole.
+        self.assertIn(len(paused), (1, 2), report["incidents"])
+        self.assertTrue(any(c["comm"].startswith("python") for c in paused[-1]["culprits"]), paused)
         self.assertIn("vm_paused", (folder / "report.txt").read_text())
         self.assertIn("vm_paused", (folder / "report.html").read_text())
         return report
