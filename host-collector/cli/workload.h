@@ -31,10 +31,10 @@ struct workload {
 int workload_prepare(struct workload *w, char *const *argv, char *why, size_t why_bytes);
 /* Lets the process run the program. Returns 0, or -errno with one line in `why` if it cannot. */
 int workload_start(struct workload *w, char *why, size_t why_bytes);
-/* Returns whether the command has ended. False if there is none. */
+/* Returns true if a command was started and has ended. */
 bool workload_ended(struct workload *w);
 /* Ends the command if it runs: with SIGTERM, and with SIGKILL after 2 s. A command that was not
- * started never runs. Does nothing if there is none. */
+ * started never runs. Does nothing without a command. */
 void workload_end(struct workload *w);
 /* Returns whether the command was started and ended by itself with an error or by a signal. */
 bool workload_failed(const struct workload *w);

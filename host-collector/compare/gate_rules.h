@@ -45,7 +45,7 @@ int gate_rules_read(const char *path, struct gate_rules *out, char *why, size_t 
 /* Adds a figure to `needed`. Returns 0, or -EINVAL with one line in `why`: no rule is for it, or
  * there are GATE_NEEDED_MAX already. */
 int gate_rules_need(struct gate_rules *rules, const char *figure, char *why, size_t why_bytes);
-/* Returns the first rule for a figure, NULL if there is none. */
+/* Returns the first rule for a figure, or NULL if no rule is for it. */
 const struct gate_rule *gate_rules_find(const struct gate_rules *rules, const char *figure);
 /* The default rules, the content of deploy/ci/gates.conf. */
 extern const char gate_rules_default[];

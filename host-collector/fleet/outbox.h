@@ -79,7 +79,7 @@ struct outbox_stats {
 	uint64_t waiting;   /* the same, not yet acknowledged; as of the last look */
 	uint64_t bytes;     /* of all files; as of the last look, and of the lines since */
 	uint64_t refused;   /* segments that the disk refuses to complete; tried again */
-	int refused_error;  /* why it refused the last of them, -errno; 0: there is none */
+	int refused_error;  /* why it refused the last of them, -errno; 0: it refused none */
 	int error;          /* of the last write, or of segments that the disk refuses to complete,
 			       -errno; 0: none */
 };

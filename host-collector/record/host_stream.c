@@ -269,7 +269,7 @@ static int watches_begin(struct host_stream *h, char *why, size_t why_bytes)
 			continue;
 		snprintf(why, why_bytes, "%s cannot be watched: %s", watch->name,
 			 err == -ENOSPC    ? "there are too many"
-			 : err == -EBADF   ? "this is no directory of cgroup v2"
+			 : err == -EBADF   ? "it is not a directory of cgroup v2"
 			 : err == -ENOTSUP ? "this takes BPF, and a kernel with cgroup v2"
 					   : strerror(-err));
 		return err == -ENOTSUP ? -EOPNOTSUPP : err;

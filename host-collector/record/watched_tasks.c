@@ -45,7 +45,7 @@ static int cgroup_open(struct watched_tasks *w, const char *path, char *why, siz
 		err = -EBADF;
 	if (err) {
 		snprintf(why, why_bytes, "cgroup %s: %s", path,
-			 err == -EBADF ? "this is no directory of cgroup v2" : strerror(-err));
+			 err == -EBADF ? "it is not a directory of cgroup v2" : strerror(-err));
 		if (fd >= 0)
 			close(fd);
 		return err;

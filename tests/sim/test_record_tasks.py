@@ -70,7 +70,7 @@ def main():
             (["-e", EXEC, "-o", out, "--", "vcpuscope-no-such-program"], 1, "No such file"),
             (["-e", EXEC, "-o", out, "--", "/etc"], 3, "Permission denied"),
             (["-e", EXEC, "--tid", str(2 ** 31 - 1), "-o", out], 1, "there is no thread"),
-            (["-e", EXEC, "--cgroup", "/proc", "-o", out], 1, "no directory of cgroup v2"),
+            (["-e", EXEC, "--cgroup", "/proc", "-o", out], 1, "not a directory of cgroup v2"),
             (["-e", EXEC, "--cgroup", f"{folder}/none", "-o", out], 1, "No such file"),
         )
         for words, code, says in mistakes:
