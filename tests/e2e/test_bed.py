@@ -96,6 +96,18 @@ class StandsStill(unittest.TestCase):
             Talking(48)._stuck_check()
 
 
+class TripleFault(unittest.TestCase):
+    def test_only_one_without_a_word_is_the_emulators(self):
+        with bed.boot_a(bed.Builder(), cmdline="reboot=triple") as guest:
+            with self.assertRaises(bed.machine.MachineError) as caught:
+                guest.run("echo b >/proc/sysrq-trigger; sleep 30")
+            self.assertIn("Triple fault", guest.resets())
+            self.assertNotIsInstance(caught.exception, bed.machine.EmulatorFault)
+            self.assertIn("sysrq: Resetting", str(caught.exception))
+            guest.serial = lambda: "[    4.0] kvm: a line of a kernel that lived\n"
+            self.assertIsInstance(guest._gone(), bed.machine.EmulatorFault)
+
+
 class Leftovers(unittest.TestCase):
     def start(self):
         """(process of `bed`, its QEMU, its run folder), with a guest that runs a command."""

@@ -26,6 +26,8 @@ STUCK_S = 40
 SILENT_S = 20  # without a word, before it is asked where its CPUs are
 STUCK_PLACES = 3
 ANSWER_MAX_S = 20  # after a command's time limit, its end must have been told
+# A kernel that dies, or that reboots because it was asked to, says so first.
+LAST_WORDS = re.compile(r"Kernel panic|reboot: |sysrq: ")
 TIMED_OUT = (124, 143)  # exit statuses of timeout(1), GNU's and busybox's
 AGENT_PORT = "org.vcpuscope.agent.0"
 CONTROL_PORT = "org.vcpuscope.control.0"
@@ -116,6 +118,7 @@ class Machine:
             ["qemu-system-x86_64", "-name", f"{name},debug-threads=on", "-nodefaults",
              "-no-user-config", "-machine", "pc", "-accel", accelerator, "-cpu", cpu,
              "-smp", str(cpus), "-m", str(memory_mib), "-display", "none", "-no-reboot",
+             "-d", "cpu_reset", "-D", f"{self.folder}/resets",
              "-serial", f"file:{self.serial_path}",
              "-chardev", f"socket,id=qmp,path={self.qmp_socket},server=on,wait=off",
              "-chardev", f"socket,id=qmp-caller,path={self.folder}/qmp-bed,server=on,wait=off",
@@ -174,10 +177,18 @@ class Machine:
             self._process = None
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def resets(self):
+        """What QEMU wrote of resets of the machine's CPUs, and of triple faults."""
+        with open(f"{self.folder}/resets", errors="replace") as f:
+            return f.read()
+
     def _failure(self, text):
         if "int3: 0000" in self.serial():
             return EmulatorFault("the emulator ran a stale translation of code that the machine's "
                                  "kernel had just patched, and that kernel died")
+        if "Triple fault" in self.resets() and not LAST_WORDS.search(self.serial()):
+            return EmulatorFault("a CPU of the machine met a triple fault, says QEMU, and its kernel had "
+                                 "neither died nor been asked to reboot")
         return MachineError(text)
 
     def guest_failure(self, text):
