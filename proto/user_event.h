@@ -2,11 +2,11 @@
 /*
  * Events that the user chose: their descriptions, and their values.
  *
- * A stream carries the descriptions in FRAME_USER_EVENTS (struct message_user_events, message.h)
- *and each hit as one USER event, which has two values, and as many USER_MORE events as the other
- *values need (events.def). The records of a hit have the same time and CPU, and consecutive
- *sequence numbers. A description says how many values there are and what they mean: field after
- *field, a number takes one value, a text one for each 8 characters.
+ * A stream carries the descriptions in FRAME_USER_EVENTS (struct message_user_events, message.h).
+ * It carries each hit as one USER event, which has two values, and as many USER_MORE events as the
+ * other values need (events.def). The records of a hit have the same time and CPU, and consecutive
+ * sequence numbers. A description says how many values a hit has and what they mean. The values
+ * follow the order of the fields: a number takes one value, a text one for each 8 characters.
  *
  * The registry keeps the descriptions of all streams; who reads a model gets it from
  * model_user_events(). The collector of values puts the records of a hit together. How a reader of

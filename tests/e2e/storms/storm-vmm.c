@@ -3,13 +3,14 @@
  * What looks like a QEMU with one vCPU to a collector, and whose vCPU thread waits in short pieces
  * when it is told to. The thread reads commands from standard input, one a line:
  *
- *	compute MS 0		computes
- *	userfault N US		touches N pages, which another thread provides US later
- *	disk N US		touches N pages of a file, each of which takes US to read
- *	swap-begin N US		swaps to a file of which each read takes US, and makes pages to swap
- *out swap N US		touches N of these pages swap-end 1 0		swaps to nowhere map MS US
- *maps and unmaps a page again and again, while another thread holds the lock of the memory map,
- *each time for long, US apart
+ * - compute MS 0: computes;
+ * - userfault N US: touches N pages, which another thread provides US later;
+ * - disk N US: touches N pages of a file, each of which takes US to read;
+ * - swap-begin N US: swaps to a file of which each read takes US, and makes N pages to swap out;
+ * - swap N US: touches N of these pages;
+ * - swap-end 1 0: ends that swapping;
+ * - map MS US: for MS, maps and unmaps a page again and again, while another thread maps and fills
+ *   64 MiB, which holds the lock of the memory map, with pauses of US.
  *
  * and answers each with a line: its begin and end by CLOCK_MONOTONIC_RAW, and for how much of that
  * it was not on a CPU, in ns. It ends with its standard input.
