@@ -5,7 +5,8 @@
  * reschedule IPIs, with stamps of a 2.5 GHz TSC. Beside it, from the same run, the same records
  * stored one after another and compressed by the same zstd level.
  *
- * Exit code 1 if a batch size of 1,000 or more needs over 4 bytes per event.
+ * Speeds are medians of the rounds. Exit code 1 if a batch size of 1,000 or more needs over 4 bytes
+ * per event.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -16,8 +17,9 @@
 
 #include "proto/codec.h"
 #include "proto/frame.h"
+#include "tests/bench/figure.h"
 
-enum { EVENTS = 1000000, TASKS = 40, ROUNDS = 3, TICK = 10000000 /* 4 ms */ };
+enum { EVENTS = 1000000, TASKS = 40, ROUNDS = 5, TICK = 10000000 /* 4 ms */ };
 
 struct mix {
 	uint64_t seed, time, next_tick;
@@ -143,12 +145,15 @@ struct bench {
 	struct byte_buffer payload, frame;
 };
 
+enum step { ENCODE, COMPRESS, UNCOMPRESS, DECODE, STEPS };
+
 struct figures {
-	double encode, compress, uncompress, decode; /* CPU seconds */
+	double s[STEPS][ROUNDS]; /* CPU seconds */
 	size_t raw, wire, row_wire;
 };
 
-static bool bench_batch(struct bench *b, struct vs_event *events, size_t n, struct figures *f)
+static bool bench_batch(struct bench *b, struct vs_event *events, size_t n, struct figures *f,
+			int round)
 {
 	struct batch in = {.cpu = 1,
 			   .time_err = 50,
@@ -179,10 +184,8 @@ static bool bench_batch(struct bench *b, struct vs_event *events, size_t n, stru
 	t[4] = cpu_seconds();
 	if (out.n_events != n || memcmp(out.events, events, n * sizeof(*events)))
 		return false;
-	f->encode += t[1] - t[0];
-	f->compress += t[2] - t[1];
-	f->uncompress += t[3] - t[2];
-	f->decode += t[4] - t[3];
+	for (int step = 0; step < STEPS; step++)
+		f->s[step][round] += t[step + 1] - t[step];
 	f->raw += b->payload.len;
 	f->wire += b->frame.len;
 	b->frame.len = 0;
@@ -193,29 +196,48 @@ static bool bench_batch(struct bench *b, struct vs_event *events, size_t n, stru
 	return true;
 }
 
+/* Events of a batch. */
+static const size_t sizes[] = {100, 1000, 4000, VS_BATCH_EVENTS_MAX};
+
 static int bench_size(struct bench *b, struct vs_event *events, size_t batch)
 {
+	static const char *const steps[] = {"encode", "compress", "uncompress", "decode"};
 	struct figures f = {0};
 	double n = (double)EVENTS * ROUNDS, wire;
+	char name[80];
+	struct figure bytes = {.name = name,
+			       .unit = "B",
+			       .goal_is = batch < 1000 ? FIGURE_NO_GOAL : FIGURE_AT_MOST,
+			       .goal = 4};
+	struct figure speed = {.name = name, .unit = "M events/CPU-s"};
+	bool good;
 
 	for (int round = 0; round < ROUNDS; round++)
 		for (size_t i = 0; i < EVENTS; i += batch)
-			if (!bench_batch(b, events + i, EVENTS - i < batch ? EVENTS - i : batch,
-					 &f)) {
+			if (!bench_batch(b, events + i, EVENTS - i < batch ? EVENTS - i : batch, &f,
+					 round)) {
 				fprintf(stderr,
 					"bench_codec: batch at event %zu does not survive\n", i);
 				return 2;
 			}
 	wire = (double)f.wire / n;
-	printf("%8zu %9.2f %9.2f %9.2f %9.2f %9.1f %9.1f %9.1f %9.1f\n", batch, (double)f.raw / n,
-	       wire, (double)f.row_wire / n, wire / ((double)f.row_wire / n), n / f.encode / 1e6,
-	       n / f.compress / 1e6, n / f.uncompress / 1e6, n / f.decode / 1e6);
-	return batch >= 1000 && wire > 4;
+	printf("batches of %zu: %.2f bytes per event packed, %.2f on the wire; the records themselves "
+	       "with zstd -1: %.2f\n",
+	       batch, (double)f.raw / n, wire, (double)f.row_wire / n);
+	snprintf(name, sizeof(name), "wire, generated load, batches of %zu", batch);
+	good = figure_print_one(&bytes, wire);
+	for (int step = 0; step < STEPS; step++) {
+		for (int round = 0; round < ROUNDS; round++)
+			f.s[step][round] = EVENTS / f.s[step][round] / 1e6;
+		snprintf(name, sizeof(name), "%s, batches of %zu", steps[step], batch);
+		if (batch == sizes[1])
+			figure_print(&speed, f.s[step], ROUNDS);
+	}
+	return !good;
 }
 
 int main(void)
 {
-	static const size_t sizes[] = {100, 1000, 4000, VS_BATCH_EVENTS_MAX};
 	struct mix m = {.seed = 88172645463325252u, .time = (uint64_t)1 << 42};
 	size_t types[VS_EVENT_TYPE_LIMIT] = {0};
 	struct bench b = {
@@ -241,10 +263,7 @@ int main(void)
 	if (types[number])                                                                         \
 		printf(" %s %.1f", #name, 100.0 * (double)types[number] / EVENTS);
 #include "proto/events.def"
-	printf("\n%8s %9s %9s %9s %9s %9s %9s %9s %9s\n", "events/", "B/event", "B/event",
-	       "records", "ratio", "encode", "compress", "uncompr.", "decode");
-	printf("%8s %9s %9s %9s %9s %9s %9s %9s %9s\n", "batch", "packed", "on wire", "zstd -1", "",
-	       "M ev/s", "M ev/s", "M ev/s", "M ev/s");
+	printf("\n");
 	err = 0;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes) && err < 2; i++)
 		err |= bench_size(&b, m.events, sizes[i]);

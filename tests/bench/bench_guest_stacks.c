@@ -24,6 +24,7 @@
 #include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
 #include "tests/bench/child.h"
+#include "tests/bench/figure.h"
 #include "tests/bench/probe.h"
 
 enum { SAMPLE_HZ = 999, WORK_MS = 2000, DRAIN_MS = 20, DEPTH = 16, FDS = 1024 };
@@ -151,6 +152,12 @@ static double each(struct cost c)
 
 int main(void)
 {
+	static const struct figure figures[] = {
+		{.name = "guest's stacks: a look at a busy CPU", .unit = "ns"},
+		{.name = "guest's stacks: a switch without", .unit = "ns"},
+		{.name = "guest's stacks: a switch with the stack of who goes to sleep",
+		 .unit = "ns"},
+	};
 	struct cost look, bare, with;
 	const int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 
@@ -164,10 +171,11 @@ int main(void)
 	    measure(ping_pong, 0, "vs_switch", &bare) ||
 	    measure(ping_pong, SAMPLE_HZ, "vs_switch", &with))
 		return 77;
-	printf("guest stacks: %.0f ns for each of %llu looks at a busy CPU: %.3f %% of it at 99 Hz; "
-	       "a switch %.0f ns, with the stack of who goes to sleep %.0f ns (%llu switches)\n",
-	       each(look), (unsigned long long)look.runs, each(look) * 99 / 1e7, each(bare),
-	       each(with), (unsigned long long)with.runs);
+	printf("guest stacks: %llu looks at a busy CPU: %.3f %% of it at 99 Hz; %llu switches\n",
+	       (unsigned long long)look.runs, each(look) * 99 / 1e7, (unsigned long long)with.runs);
+	figure_print_one(&figures[0], each(look));
+	figure_print_one(&figures[1], each(bare));
+	figure_print_one(&figures[2], each(with));
 	close(stats);
 	return !look.runs || !with.runs;
 }

@@ -27,6 +27,7 @@
 #include "bpf/capture/capture.h"
 #include "bpf/capture/tracepoint_format.h"
 #include "tests/bench/child.h"
+#include "tests/bench/figure.h"
 #include "tests/bench/probe.h"
 
 enum { TURNS = 9, ROUND_TRIPS = 20000, EXITS = 20000, DRAIN_MS = 20, VM = 1, GUEST_BYTES = 4096 };
@@ -34,10 +35,10 @@ enum { TURNS = 9, ROUND_TRIPS = 20000, EXITS = 20000, DRAIN_MS = 20, VM = 1, GUE
 enum role { STRANGERS, THREADS, VCPUS, GUEST, ROLES };
 
 static const char *const role_names[] = {
-	[STRANGERS] = "switch of strangers",
-	[THREADS] = "switch of a VM's threads",
-	[VCPUS] = "switch of vCPUs, with stacks",
-	[GUEST] = "VM-exit to the VMM",
+	[STRANGERS] = "host: switch of tasks of no VM",
+	[THREADS] = "host: switch of a VM's threads",
+	[VCPUS] = "host: switch of vCPUs, with stacks",
+	[GUEST] = "host: VM-exit to the VMM",
 };
 
 /* ---- who is looked at: processes that begin when they are told to and then say what they used */
@@ -257,13 +258,20 @@ static bool role_measure(enum role role)
 			added[k][i] = ns - bare[i];
 		}
 	}
-	printf("%-28s bare %6.0f ns", role_names[role], median(bare, TURNS));
-	for (int k = 0; k < 2; k++)
-		printf("; %s +%.0f ns, and %.0f ns to drain, lost %llu of %llu", k ? "perf" : "BPF",
-		       median(added[k], TURNS), median(used[k], TURNS),
+	printf("%s: bare %.0f ns\n", role_names[role], figure_median(bare, TURNS));
+	for (int k = 0; k < 2; k++) {
+		const char *backend = k ? "perf" : "BPF";
+		char name[80];
+		const struct figure f = {.name = name, .unit = "ns"};
+
+		printf("%s: %s lost %llu of %llu events\n", role_names[role], backend,
 		       (unsigned long long)totals[k].dropped,
 		       (unsigned long long)totals[k].emitted);
-	printf("\n");
+		snprintf(name, sizeof(name), "%s, added by %s", role_names[role], backend);
+		figure_print(&f, added[k], TURNS);
+		snprintf(name, sizeof(name), "%s, to drain, %s", role_names[role], backend);
+		figure_print(&f, used[k], TURNS);
+	}
 	return true;
 }
 

@@ -4,7 +4,7 @@
  * host's capture hands over: CPU time (user and system) per event for who shows it (watch), who
  * stores it (record) and who does both (the daemon). The events are busy_scene.h's.
  *
- * usage: bench_live [EVENTS]. Prints the median of 11 rounds and the smallest.
+ * usage: bench_live [EVENTS]. Prints the medians of 11 rounds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 
 #include "host-collector/engine/live.h"
 #include "tests/bench/busy_stream.h"
+#include "tests/bench/figure.h"
 
 enum { EVENTS = 1000000, ROUNDS = 11 };
 
@@ -70,29 +71,23 @@ static double round_s(const struct busy_stream *s, enum use use)
 	return began;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 int main(int argc, char **argv)
 {
-	static const char *const names[] = {"watch", "record", "daemon"};
+	static const char *const names[] = {"live event, watch", "live event, record",
+					    "live event, daemon that records"};
 	double s[USES][ROUNDS];
 	struct busy_stream stream = {0};
 
 	must(!busy_stream_make(&stream, argc > 1 ? strtoul(argv[1], NULL, 10) : EVENTS));
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int use = 0; use < USES; use++)
-			s[use][round] = round_s(&stream, (enum use)use);
+			s[use][round] =
+				round_s(&stream, (enum use)use) / (double)stream.events * 1e9;
 	}
 	for (int use = 0; use < USES; use++) {
-		qsort(s[use], ROUNDS, sizeof(s[use][0]), compare);
-		printf("%-7s %6.1f ns of CPU per event, smallest %6.1f; %zu events\n", names[use],
-		       s[use][ROUNDS / 2] / (double)stream.events * 1e9,
-		       s[use][0] / (double)stream.events * 1e9, stream.events);
+		const struct figure f = {.name = names[use], .unit = "ns"};
+
+		figure_print(&f, s[use], ROUNDS);
 	}
 	busy_stream_fini(&stream);
 	return 0;

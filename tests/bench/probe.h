@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,20 +44,6 @@ static inline bool pass_bytes(int side, int round_trips, const int to[2], const 
 			return false;
 	}
 	return true;
-}
-
-static inline int order_of_doubles(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sorts the values. */
-static inline double median(double *values, size_t n)
-{
-	qsort(values, n, sizeof(*values), order_of_doubles);
-	return values[n / 2];
 }
 
 #endif

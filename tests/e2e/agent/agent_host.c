@@ -88,6 +88,7 @@ int agent_host_spawn(struct agent_host *h, const char *program, const char *argu
 	if (!h->agent) {
 		int log = open(h->log_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(log, STDERR_FILENO);
 		execl(program, program, "--connect", connect_to, argument, argument2, NULL);
 		_exit(127);
@@ -339,24 +340,12 @@ struct agent_host_sums agent_host_sums(const struct agent_host *h)
 
 double agent_host_agent_cpu_s(const struct agent_host *h)
 {
-	unsigned long user = 0, system = 0;
-	char path[64], text[1024] = "";
-	const char *after_comm;
-	FILE *file;
+	struct timespec t;
+	clockid_t clock;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)h->agent);
-	file = fopen(path, "re");
-	if (!file)
+	if (clock_getcpuclockid(h->agent, &clock) || clock_gettime(clock, &t))
 		return 0;
-	if (!fgets(text, sizeof(text), file))
-		text[0] = '\0';
-	fclose(file);
-	after_comm = strrchr(text, ')');
-	if (!after_comm ||
-	    sscanf(after_comm, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-		   &system) != 2)
-		return 0;
-	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 uint64_t agent_host_agent_rss_peak(const struct agent_host *h)
