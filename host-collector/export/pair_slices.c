@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "host-collector/analyze/event/pair_fields.h"
 #include "host-collector/util/escape.h"
 
 enum { RANK_PAIRS = 3 };
@@ -47,6 +48,27 @@ static void end_annotate(const struct pair_slices *x, const char *side, const st
 	trace_annotate_int(x->file, key, end->tid);
 }
 
+/* The fields of an event have any name, so they are a group of their own: "from" or "to". */
+static void fields_annotate(const struct pair_slices *x, const char *side,
+			    const struct pair_fields *fields)
+{
+	size_t group;
+
+	if (!fields || !fields->n)
+		return;
+	group = trace_annotate_group_open(x->file, side);
+	for (size_t i = 0; i < fields->n; i++) {
+		const struct pair_field *field = &fields->items[i];
+		const struct escaped name = escape(field->name);
+
+		if (field->is_number)
+			trace_annotate_group_int(x->file, name.text, field->number);
+		else
+			trace_annotate_group_text(x->file, name.text, escape(field->text).text);
+	}
+	trace_annotate_group_close(x->file, group);
+}
+
 static void pair_annotate(const struct pair_slices *x, const struct pair *pair)
 {
 	static const char *const shares[] = {
@@ -74,6 +96,8 @@ static void pair_annotate(const struct pair_slices *x, const struct pair *pair)
 	end_annotate(x, "to", &pair->to);
 	for (size_t i = 0; pair->states_known && i < SHARE_COUNT; i++)
 		trace_annotate_int(x->file, shares[i], pair->states.ns[i]);
+	fields_annotate(x, "from", pair->from_fields);
+	fields_annotate(x, "to", pair->to_fields);
 }
 
 static void on_settled(void *context, const struct pair *pair)
@@ -100,7 +124,7 @@ static void on_settled(void *context, const struct pair *pair)
 int pair_slices_init(struct pair_slices *x)
 {
 	const struct pairs_options options = {
-		.narrow = x->narrow, .settled = on_settled, .context = x};
+		.with_fields = true, .narrow = x->narrow, .settled = on_settled, .context = x};
 
 	if (!x->choices)
 		return 0;

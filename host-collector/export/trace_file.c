@@ -268,21 +268,54 @@ void trace_event_close(struct trace_file *f, struct trace_event e)
 	trace_packet_close(f, e.packet);
 }
 
-void trace_annotate_text(struct trace_file *f, const char *key, const char *value)
+static void text_annotate(struct trace_file *f, uint32_t field, const char *key, const char *value)
 {
-	size_t opened = protobuf_open(&f->packets, EVENT_ANNOTATION);
+	size_t opened = protobuf_open(&f->packets, field);
 
 	protobuf_text(&f->packets, ANNOTATION_TEXT, value);
 	protobuf_text(&f->packets, ANNOTATION_NAME, key);
 	protobuf_close(&f->packets, opened);
 }
 
-void trace_annotate_int(struct trace_file *f, const char *key, int64_t value)
+static void int_annotate(struct trace_file *f, uint32_t field, const char *key, int64_t value)
 {
-	size_t opened = protobuf_open(&f->packets, EVENT_ANNOTATION);
+	size_t opened = protobuf_open(&f->packets, field);
 
 	protobuf_uint(&f->packets, ANNOTATION_INT, (uint64_t)value);
 	protobuf_text(&f->packets, ANNOTATION_NAME, key);
+	protobuf_close(&f->packets, opened);
+}
+
+void trace_annotate_text(struct trace_file *f, const char *key, const char *value)
+{
+	text_annotate(f, EVENT_ANNOTATION, key, value);
+}
+
+void trace_annotate_int(struct trace_file *f, const char *key, int64_t value)
+{
+	int_annotate(f, EVENT_ANNOTATION, key, value);
+}
+
+size_t trace_annotate_group_open(struct trace_file *f, const char *key)
+{
+	size_t opened = protobuf_open(&f->packets, EVENT_ANNOTATION);
+
+	protobuf_text(&f->packets, ANNOTATION_NAME, key);
+	return opened;
+}
+
+void trace_annotate_group_text(struct trace_file *f, const char *key, const char *value)
+{
+	text_annotate(f, ANNOTATION_GROUP, key, value);
+}
+
+void trace_annotate_group_int(struct trace_file *f, const char *key, int64_t value)
+{
+	int_annotate(f, ANNOTATION_GROUP, key, value);
+}
+
+void trace_annotate_group_close(struct trace_file *f, size_t opened)
+{
 	protobuf_close(&f->packets, opened);
 }
 

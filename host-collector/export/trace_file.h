@@ -84,6 +84,11 @@ struct trace_event trace_event_open(struct trace_file *f, uint64_t t, uint64_t t
 				    enum track_event_type type, uint32_t name);
 void trace_annotate_text(struct trace_file *f, const char *key, const char *value);
 void trace_annotate_int(struct trace_file *f, const char *key, int64_t value);
+/* Open a group of annotations, add to it, and close it. Readers see "KEY.KEY_IN_THE_GROUP". */
+size_t trace_annotate_group_open(struct trace_file *f, const char *key);
+void trace_annotate_group_text(struct trace_file *f, const char *key, const char *value);
+void trace_annotate_group_int(struct trace_file *f, const char *key, int64_t value);
+void trace_annotate_group_close(struct trace_file *f, size_t opened);
 void trace_flow(struct trace_file *f, uint64_t flow, bool ends);
 void trace_event_close(struct trace_file *f, struct trace_event e);
 /* Sets a counter from `t` on. */

@@ -171,11 +171,18 @@ class Trace:
 
     @staticmethod
     def _arguments(annotations):
-        """{key: value}; of several with one key the first."""
+        """{key: value}; of several with one key the first. A group is "KEY.KEY_IN_THE_GROUP"."""
         found = {}
         for data in annotations:
-            parts = dict(fields(data))
-            found.setdefault(text(parts[10]), text(parts[6]) if 6 in parts else parts[4])
+            parts = collections.defaultdict(list)
+            for number, value in fields(data):
+                parts[number].append(value)
+            key = text(parts[10][0])
+            if parts[11]:
+                for inner, value in Trace._arguments(parts[11]).items():
+                    found.setdefault(f"{key}.{inner}", value)
+            else:
+                found.setdefault(key, text(parts[6][0]) if parts[6] else parts[4][0])
         return found
 
     def path(self, track):

@@ -4,9 +4,11 @@
 are used again and again. Without losses each job is found. With 1 % of all events lost one by one, 99.9 % of the jobs
 whose events were both delivered, except ambiguous ones, are calls, and 99.9 % of the calls are such jobs. With 20 %,
 none is invented. Each such job is counted, as a call, incomplete or ambiguous. The events are also instants of the
-Perfetto trace. Slices of the trace, with -e, are the pairs. Times are right within their errors.
+Perfetto trace. Slices of the trace, with -e, are the pairs, with the fields of their events. Times are right within
+their errors.
 """
 import argparse
+import collections
 import json
 import os
 import subprocess
@@ -100,6 +102,18 @@ def trace_check(run, folder):
         "simulated: job_done": sum(b and bool(end) for _, _, _, end, _, b in run.jobs)})
 
 
+def sorted_items(fields):
+    return tuple(sorted((k, str(v)) for k, v in fields.items()))
+
+
+def fields_of(read, recording, rows, end, t):
+    """For one end of each pair, the fields of the events that `query` has at its time and CPU."""
+    events = {}
+    for e in json.loads(read("query", recording, "SELECT side, event, t_ns, cpu, fields FROM events", "--format", "json")):
+        events.setdefault((f"{e['side']}:{e['event']}", e["t_ns"], e["cpu"]), []).append(e["fields"])
+    return [[sorted_items(json.loads(f)) for f in events[r[f"{end}_event"], r[t], r[f"{end}_cpu"]]] for r in rows]
+
+
 def slices_check(read, recording, a, b, key, folder):
     """Slices of the Perfetto trace are the pairs. Returns their number."""
     path = os.path.join(folder, "pairs.pftrace")
@@ -121,6 +135,16 @@ def slices_check(read, recording, a, b, key, folder):
                       for r in pairs)
 
     expect(f"{key}: {len(shown)} slices, {len(rows)} pairs", seen(shown, " ") == seen(rows, "_") and rows)
+    for end, t in ("from", "begin_ns"), ("to", "end_ns"):
+        in_trace = collections.Counter(
+            sorted_items({k[len(end) + 1:]: v for k, v in s.items() if k.startswith(end + ".")}) for s in shown)
+        candidates = fields_of(read, recording, rows, end, t)
+        in_trace.subtract(c[0] for c in candidates if len(c) == 1)
+        doubtful = [c for c in candidates if len(c) > 1]  # several events have this time and CPU
+        left = [f for f, n in in_trace.items() for _ in range(n)]
+        expect(f"{key}: fields that no event has, or too few: {+in_trace}, {-in_trace}", all(candidates) and
+               min(in_trace.values()) >= 0 and len(left) == len(doubtful) and all(any(f in c for c in doubtful) for f in left))
+        expect(f"{key}: most events are doubtful", len(doubtful) < len(rows) // 2)
     # The trace's clock is not the timeline's.
     expect(f"{key}: slices of other lengths", all(abs(x - y) <= 1000 for x, y in zip(
         sorted(lengths), sorted(max(r["end_ns"] - r["begin_ns"], 0) for r in rows))))

@@ -209,7 +209,9 @@ def sees_check(r):
 PAIRS = "guest:irq:softirq_entry", "guest:irq:softirq_exit"
 PAIRS_SQL = """
     select count(*) as n, sum(dur) as ns, sum(extract_arg(slice.arg_set_id, 'debug.duration_ns')) as durations,
-        count(distinct extract_arg(slice.arg_set_id, 'debug.key')) as keys
+        count(distinct extract_arg(slice.arg_set_id, 'debug.key')) as keys,
+        sum(extract_arg(slice.arg_set_id, 'debug.from.vec')) as numbers,
+        count(extract_arg(slice.arg_set_id, 'debug.to.vec')) as with_fields
     from slice join track on track.id = track_id join track as pairs on pairs.id = track.parent_id
     where pairs.name = 'Pairs'"""
 
@@ -221,7 +223,12 @@ def pairs_check(r, folder, processor):
     theirs = processor.ask(trace, pairs=PAIRS_SQL)["pairs"][0]
     ours = r.rows("SELECT count(*) AS n, sum(end_ns - begin_ns) AS ns, sum(duration_ns) AS durations, "
                   f"count(DISTINCT key) AS keys FROM pairs('{PAIRS[0]}', '{PAIRS[1]}', 'cpu')")[0]
-    for what in "n", "durations", "keys":
+    vec = {(e["vm"], e["cpu"], e["t_ns"]): e["vec"] for e in r.rows(
+        "SELECT vm, cpu, t_ns, fields ->> 'vec' AS vec FROM events WHERE event = 'irq:softirq_entry'")}
+    ours["with_fields"] = ours["n"]
+    ours["numbers"] = sum(int(vec[p["vm"], p["from_cpu"], p["begin_ns"]]) for p in r.rows(
+        f"SELECT vm, from_cpu, begin_ns FROM pairs('{PAIRS[0]}', '{PAIRS[1]}', 'cpu')"))
+    for what in "n", "durations", "keys", "numbers", "with_fields":
         r.equal(f"pairs: {what}", ours[what], theirs[what])
     r.equal("pairs: time", ours["ns"], theirs["ns"], EDGE_NS * (ours["n"] or 0))
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Pairs of events: which belong together, what is counted, where the time went. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "host-collector/analyze/event/pair_detail.h"
+#include "host-collector/analyze/event/pair_fields.h"
 #include "tests/unit/model_script.h"
 
 #define US 1000ll
@@ -397,6 +399,71 @@ static void test_detail_shows_what_lies_between(void **state)
 				 "sametask or samekey, found 'sameworld'");
 }
 
+/* ---- fields ---- */
+
+struct fields_seen {
+	unsigned n;
+	char from[256], to[256];
+};
+
+static void fields_write(const struct pair_fields *fields, char *out, size_t out_bytes)
+{
+	size_t used = 0;
+
+	assert_non_null(fields);
+	for (size_t i = 0; i < fields->n; i++) {
+		const struct pair_field *f = &fields->items[i];
+
+		used += f->is_number ? (size_t)snprintf(out + used, out_bytes - used,
+							"%s=%" PRId64 " ", f->name, f->number)
+				     : (size_t)snprintf(out + used, out_bytes - used, "%s=%s ",
+							f->name, f->text);
+		assert_true(used < out_bytes);
+	}
+}
+
+static void on_settled(void *context, const struct pair *pair)
+{
+	struct fields_seen *seen = context;
+
+	seen->n++;
+	fields_write(pair->from_fields, seen->from, sizeof(seen->from));
+	fields_write(pair->to_fields, seen->to, sizeof(seen->to));
+}
+
+static void test_a_settled_pair_has_the_fields_of_its_events(void **state)
+{
+	struct fields_seen seen = {.n = 0};
+	const struct pairs_options options = {
+		.kept = 4, .with_fields = true, .settled = on_settled, .context = &seen};
+	/* The last MSI waits at the end, and a handler without an MSI. */
+	struct run r = RUN(msi_to_handler, "vcpu", &options, MSI(5), MSI(10), HANDLER(15),
+			   HANDLER(17), HANDLER(18), MSI(30));
+
+	(void)state;
+	counts_are(r.row, 1, 5, 2, 2, 0, 0);
+	assert_int_equal(seen.n, 1);
+	assert_string_equal(seen.from, "address=0xfee00000 data=0x25 ");
+	assert_string_equal(seen.to, "irq=24 ");
+	assert_null(pairs_kept(r.pairs, 0)->from_fields);
+	run_end(&r);
+}
+
+static void test_only_the_fields_that_are_shown_are_kept(void **state)
+{
+	static const char *const events[] = {"kvm:kvm_msi_set_irq//fields=data/",
+					     "guest:irq:irq_handler_entry", NULL};
+	struct fields_seen seen = {.n = 0};
+	const struct pairs_options options = {
+		.with_fields = true, .settled = on_settled, .context = &seen};
+	struct run r = RUN(events, "vcpu", &options, MSI(10), HANDLER(15));
+
+	(void)state;
+	assert_int_equal(seen.n, 1);
+	assert_string_equal(seen.from, "data=0x25 ");
+	run_end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +480,8 @@ int main(void)
 		cmocka_unit_test(test_time_goes_to_the_states_of_the_vcpu),
 		cmocka_unit_test(test_vms_do_not_mix),
 		cmocka_unit_test(test_detail_shows_what_lies_between),
+		cmocka_unit_test(test_a_settled_pair_has_the_fields_of_its_events),
+		cmocka_unit_test(test_only_the_fields_that_are_shown_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/analyze/event/pair_fields.h"
 #include "host-collector/analyze/event/pairs_internal.h"
 
 /* A pair waits this long for reports of losses, which arrive late. */
@@ -147,6 +148,25 @@ const char *pair_key_text(const struct pair_key *key, char *out, size_t out_byte
 	return out;
 }
 
+/* ---- fields ---- */
+
+static void fields_drop(struct pair_fields **fields)
+{
+	free(*fields);
+	*fields = NULL;
+}
+
+/* Keeps the fields of the event that is being taken. */
+static void fields_take(struct pairs *p, struct pair_fields **fields)
+{
+	fields_drop(fields);
+	if (!p->options.with_fields)
+		return;
+	*fields = pair_fields_new(p->row);
+	if (!*fields)
+		p->rows.out_of_memory = true;
+}
+
 /* ---- pairs that wait ---- */
 
 static void mark_drop(struct pairs *p, uint32_t mark)
@@ -182,6 +202,8 @@ static void pending_settle(struct pairs *p)
 		p->rows.evidence[w->pair.stage].alone += !w->near_loss && !w->alone_maybe;
 	else
 		pair_rows_count(p, w);
+	fields_drop(&w->from_fields);
+	fields_drop(&w->to_fields);
 }
 
 static void pending_advance(struct pairs *p, struct host_ns now)
@@ -250,7 +272,7 @@ static uint64_t found_alone(struct pairs *p, unsigned stage, const struct pair_e
 	return p->pending_end - 1;
 }
 
-/* Takes the marks. */
+/* Takes the marks and the fields. */
 static void pair_found(struct pairs *p, struct pair_open *o, uint32_t from_mark, uint32_t to_mark)
 {
 	const uint64_t before = o->from_near ? o->newest : UINT64_MAX;
@@ -267,6 +289,9 @@ static void pair_found(struct pairs *p, struct pair_open *o, uint32_t from_mark,
 	w->before = before;
 	w->from_mark = from_mark;
 	w->to_mark = to_mark;
+	w->from_fields = o->from_fields;
+	w->to_fields = o->to_fields;
+	o->from_fields = o->to_fields = NULL;
 	w->pair.error_ns = error_of(&o->from, &o->to);
 	/* The true duration is between 0 and this duration plus the error. */
 	w->pair.duration_ns = duration > 0 ? duration : 0;
@@ -283,6 +308,7 @@ static void pair_found(struct pairs *p, struct pair_open *o, uint32_t from_mark,
 static void from_drop(struct pairs *p, struct pair_open *o)
 {
 	mark_drop(p, o->from_mark);
+	fields_drop(&o->from_fields);
 	o->from_mark = STATE_MARK_NONE;
 	o->has_from = o->from_maybe = o->from_follows = o->from_near = false;
 }
@@ -290,6 +316,7 @@ static void from_drop(struct pairs *p, struct pair_open *o)
 static void to_drop(struct pairs *p, struct pair_open *o)
 {
 	mark_drop(p, o->to_mark);
+	fields_drop(&o->to_fields);
 	o->to_mark = STATE_MARK_NONE;
 	o->has_to = o->to_ambiguous = o->to_follows = false;
 }
@@ -390,6 +417,7 @@ static void begins(struct pairs *p, struct pair_open *o, const struct pair_end *
 	o->from_maybe = o->has_to;
 	o->from_follows = follows;
 	o->from = *end;
+	fields_take(p, &o->from_fields);
 	o->has_from = true;
 	o->from_mark = mark;
 }
@@ -408,6 +436,12 @@ static bool is_ambiguous(const struct pair_open *o, const struct pair_end *end)
 		(o->from_follows && end->t.ns - o->from.t.ns <= pairs_doubt_ns(&o->from, end)));
 }
 
+static void to_take(struct pairs *p, struct pair_open *o, const struct pair_end *end)
+{
+	o->to = *end;
+	fields_take(p, &o->to_fields);
+}
+
 /* Takes an end that may also belong to a begin right after it. */
 static void ends_ambiguously(struct pairs *p, struct pair_open *o, const struct pair_end *end)
 {
@@ -419,7 +453,7 @@ static void ends_ambiguously(struct pairs *p, struct pair_open *o, const struct 
 		p->pending[o->alone % p->options.pending_max].alone_maybe = true;
 	from_drop(p, o);
 	to_drop(p, o);
-	o->to = *end;
+	to_take(p, o, end);
 	o->has_to = o->to_ambiguous = true;
 	o->after_pair = o->to_follows = false;
 }
@@ -434,7 +468,7 @@ static void ends(struct pairs *p, struct pair_open *o, const struct pair_end *en
 				found_alone(p, o->stage, &o->to, end);
 			to_unpaired(p, o, true);
 		}
-		o->to = *end;
+		to_take(p, o, end);
 		o->has_to = true;
 		o->to_ambiguous = false;
 		o->to_follows = o->after_pair;
@@ -445,7 +479,7 @@ static void ends(struct pairs *p, struct pair_open *o, const struct pair_end *en
 		ends_ambiguously(p, o, end);
 		return;
 	}
-	o->to = *end;
+	to_take(p, o, end);
 	if (same_vcpu(&o->from, end) && o->from_mark != STATE_MARK_NONE)
 		mark = state_mark(p->marks, o->from.vm, o->from.vcpu, end->t);
 	pair_found(p, o, o->from_mark, mark);
@@ -491,6 +525,7 @@ static void on_row(void *context, struct event_row *row)
 	unsigned roles;
 
 	p->now = row->t;
+	p->row = row;
 	if (row->err_ns != UINT32_MAX && row->err_ns > p->worst_err_ns)
 		p->worst_err_ns = row->err_ns;
 	pending_advance(p, row->t);
@@ -570,6 +605,14 @@ void pairs_free(struct pairs *p)
 	state_marks_free(p->marks);
 	for (size_t i = 0; i < p->n_losses; i++)
 		free(p->losses[i].newest);
+	for (uint32_t i = 0; p->open && i < p->options.open_max; i++) {
+		free(p->open[i].from_fields);
+		free(p->open[i].to_fields);
+	}
+	for (uint32_t i = 0; p->pending && i < p->options.pending_max; i++) {
+		free(p->pending[i].from_fields);
+		free(p->pending[i].to_fields);
+	}
 	pair_rows_fini(p);
 	lru_fini(&p->index);
 	free(p->open);

@@ -23,11 +23,13 @@ enum {
 };
 
 struct pair;
+struct pair_fields; /* pair_fields.h */
 
 struct pairs_options {
 	bool cycle;          /* the last group leads to the first one again */
 	bool per_key;        /* a row for each key */
 	bool without_states; /* nobody asks where the vCPU's time went: pairs are counted sooner */
+	bool with_fields;    /* pairs have the fields of their events, which takes more memory */
 	/* Of single pairs, keeps the `kept` longest of at least than_ns; with lower_ns, the
 	 * shortest below it. 0: no limit. Rows do not depend on it. */
 	size_t kept;
@@ -72,6 +74,8 @@ struct pair {
 	struct state_times_ns states; /* of the vCPU, between both events */
 	bool past_losses;             /* see struct pair_row */
 	bool past_both;               /* one of those that are past_both there */
+	/* Only in the call of `settled`, and with with_fields; NULL: there was no memory. */
+	const struct pair_fields *from_fields, *to_fields;
 };
 
 /* Calls of one kind. */

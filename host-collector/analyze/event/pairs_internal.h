@@ -23,6 +23,7 @@ struct pair_open {
 	struct pair_key key;
 	struct pair_end from, to;
 	uint32_t from_mark, to_mark;
+	struct pair_fields *from_fields, *to_fields; /* with_fields; of a pair its ring has them */
 	uint64_t alone; /* the begin before `from`, in the ring, if it has no partner */
 	/* The newest pair of this key, if it still waits, and its end. */
 	uint64_t newest;
@@ -43,6 +44,7 @@ struct pair_pending {
 	struct pair pair;
 	struct host_ns since; /* it waits, in the order of the ring */
 	uint32_t from_mark, to_mark;
+	struct pair_fields *from_fields, *to_fields; /* with_fields */
 	enum pair_doubt doubt;
 	bool ambiguous;
 	uint64_t before; /* in the ring: the pair whose end may be that of this one's begin */
@@ -101,6 +103,7 @@ struct pairs {
 	bool same[EVENT_GROUPS_MAX];   /* one event may end and begin pairs of this stage */
 	struct event_reader *reader;
 	struct host_ns now;    /* time of the newest event */
+	struct event_row *row; /* the event that is being taken */
 	uint32_t worst_err_ns; /* of all events' times, unless unbounded */
 	struct state_marks *marks;
 	struct lru index;

@@ -162,6 +162,8 @@ void pair_rows_count(struct pairs *p, struct pair_pending *done)
 	for (size_t i = 0; i < SHARE_COUNT; i++)
 		calls->states.ns[i] += pair->states.ns[i];
 	keep(p, pair, done->doubt);
+	pair->from_fields = done->from_fields;
+	pair->to_fields = done->to_fields;
 	if (p->options.settled)
 		p->options.settled(p->options.context, pair);
 }

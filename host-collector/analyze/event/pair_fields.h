@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Keeps the fields of one event after the event has passed, so that a pair can show them when its
+ * second event has come. Texts are not escaped.
+ */
+#ifndef EVENT_PAIR_FIELDS_H
+#define EVENT_PAIR_FIELDS_H
+
+#include "host-collector/analyze/event/event_reader.h"
+
+struct pair_field {
+	const char *name; /* borrowed from the event's description */
+	bool is_number;
+	int64_t number;
+	const char *text; /* of a text, and of a number that is shown in hexadecimal */
+};
+
+struct pair_fields {
+	size_t n;
+	struct pair_field items[];
+};
+
+/* Copies the fields that the event's choice shows into one block of memory. The caller frees it
+ * with free(). Returns NULL on ENOMEM. */
+struct pair_fields *pair_fields_new(const struct event_row *row);
+
+#endif
