@@ -9,7 +9,8 @@
 static int refuse(char *why, size_t why_bytes)
 {
 	return explain(why, why_bytes, -ENOTSUP,
-		       "this build has no libperf and cannot capture through perf");
+		       "this build has no libperf and cannot capture through perf: build with "
+		       "-DVCPUSCOPE_LIBPERF=ON");
 }
 
 int perf_ring_open(const struct perf_ring_options *options, struct perf_ring **out, char *why,

@@ -29,8 +29,10 @@ static int libvirt_run(const char *what, const struct domain_arguments *a)
 		execl(path, "vcpuscope-libvirt", what, a->uri, a->domain, a->socket, NULL);
 		err = -errno;
 	}
-	fprintf(stderr, "vcpuscope %s: %s: %s; install the package vcpuscope-libvirt\n", what, path,
-		strerror(-err));
+	fprintf(stderr,
+		"vcpuscope %s: %s: %s; install the package vcpuscope-libvirt, or build with "
+		"-DVCPUSCOPE_LIBVIRT=ON\n",
+		what, path, strerror(-err));
 	return COMMAND_TROUBLE;
 }
 

@@ -58,7 +58,7 @@ static int query_run(const struct command *self, int argc, char **argv)
 {
 	struct query_arguments a = {.format = "text"};
 	struct query_source source;
-	char why[512] = "this build has no SQLite";
+	char why[512] = SQL_NOT_BUILT;
 	FILE *out = NULL;
 	bool unknown;
 	int err, closed;

@@ -403,7 +403,8 @@ static void libvirt_start(struct vm_daemon *d)
 		if (!d->libvirt_missing_said)
 			say(d,
 			    "libvirt: the package vcpuscope-libvirt is not installed: without it "
-			    "libvirt's domains are not found");
+			    "libvirt's domains are not found. A build has it with "
+			    "-DVCPUSCOPE_LIBVIRT=ON");
 		d->libvirt_missing_said = true;
 		return;
 	}

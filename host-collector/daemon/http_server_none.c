@@ -10,7 +10,8 @@ int http_server_open(uv_loop_t *loop, const struct http_options *options, struct
 	(void)loop;
 	*out = NULL;
 	snprintf(why, why_bytes,
-		 "%s: this build has no libmicrohttpd and cannot serve %s; remove the key",
+		 "%s: this build has no libmicrohttpd and cannot serve %s: remove the key, or "
+		 "build with -DVCPUSCOPE_METRICS=ON",
 		 options->address, options->what);
 	return -ENOTSUP;
 }

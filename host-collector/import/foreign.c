@@ -13,7 +13,9 @@ static const struct foreign rows[] = {
 	{"BZh", "compressed (bzip2)", "bzcat"},
 	{"PERFILE2", "perf's own format", "perf script --ns -i"},
 	/* Only asked about in a build without libtracecmd, which reads these. */
-	{"\027\010\104tracing", "trace-cmd's own format", "trace-cmd report -t -i"},
+	{"\027\010\104tracing",
+	 "trace-cmd's own format, which this build does not read (build with -DVCPUSCOPE_TRACECMD=ON)",
+	 "trace-cmd report -t -i"},
 };
 
 const struct foreign *foreign_of(const char *path)

@@ -16,6 +16,7 @@ int trace_dat_gather(struct gather *g, const char *path, char *why, size_t why_b
 {
 	(void)g;
 	(void)path;
-	snprintf(why, why_bytes, "this build has no libtracecmd");
+	snprintf(why, why_bytes,
+		 "this build has no libtracecmd: build with -DVCPUSCOPE_TRACECMD=ON");
 	return -ENOTSUP;
 }

@@ -13,6 +13,9 @@
 
 enum { SQL_MEMORY_BYTES = 256 << 20 };
 
+/* The reason for -ENOTSUP. */
+#define SQL_NOT_BUILT "this build has no SQLite: build with -DVCPUSCOPE_SQLITE=ON"
+
 enum sql_format { SQL_TEXT, SQL_CSV, SQL_JSON };
 
 /* Runs one statement and writes its rows. Returns 0; -EINVAL: the statement is wrong or refused;

@@ -6,7 +6,7 @@
 
 static int nothing(char *why, size_t why_bytes)
 {
-	snprintf(why, why_bytes, "this build has no SQLite");
+	snprintf(why, why_bytes, "%s", SQL_NOT_BUILT);
 	return -ENOTSUP;
 }
 
