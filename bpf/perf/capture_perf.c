@@ -70,8 +70,8 @@ static void switch_check(struct perf_cpu_state *cpu, const struct vs_event *even
 	cpu->running = event->pid2;
 }
 
-const struct perf_tracepoint *capture_perf_tracepoint_of(const struct capture_perf *c,
-							 const struct perf_record *record)
+struct perf_tracepoint *capture_perf_tracepoint_of(struct capture_perf *c,
+						   const struct perf_record *record)
 {
 	uint16_t id;
 
@@ -86,7 +86,7 @@ static void on_record(void *context, const struct perf_record *record)
 	struct capture_perf *c = context;
 	struct perf_queue *q = &c->reading->queue;
 	struct vs_event event = {.time = record->time, .type = VS_EVENT_TASK_NAME};
-	const struct perf_tracepoint *t;
+	struct perf_tracepoint *t;
 
 	if (record->lost) {
 		c->reading->running = RUNNING_UNKNOWN;

@@ -50,8 +50,8 @@ struct capture_perf {
 /* Reads all records of all rings into their queues. */
 void capture_perf_read(struct capture_perf *c);
 /* Returns the tracepoint that wrote `record`, or NULL if the capture did not open it. */
-const struct perf_tracepoint *capture_perf_tracepoint_of(const struct capture_perf *c,
-							 const struct perf_record *record);
+struct perf_tracepoint *capture_perf_tracepoint_of(struct capture_perf *c,
+						   const struct perf_record *record);
 
 /* Sets up the part of a host capture: replay, further rings, stacks; reads the names of all tasks
  * from /proc. Returns 0 or -errno with one line in `why`. After an error the caller calls

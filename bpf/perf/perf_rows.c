@@ -275,7 +275,7 @@ void perf_rows_cpu_open(struct perf_rows *r, size_t cpu)
 static bool record_decode(const struct perf_rows *r, const struct perf_record *record,
 			  struct vs_event *event)
 {
-	const struct perf_tracepoint *t;
+	struct perf_tracepoint *t;
 
 	if (r->sets[r->reading_set].faults) {
 		*event = (struct vs_event){

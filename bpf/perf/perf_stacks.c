@@ -37,8 +37,8 @@ struct found {
 
 struct perf_stacks {
 	struct capture_perf *c;
-	const struct perf_tracepoint *switched, *waking; /* NULL: this kernel has none */
-	struct perf_stack_ring **cpus;                   /* by CPU */
+	struct perf_tracepoint *switched, *waking; /* NULL: this kernel has none */
+	struct perf_stack_ring **cpus;             /* by CPU */
 	struct watched *watched;
 	size_t n_watched;
 	struct found *found[FOUND_MAX];
@@ -48,7 +48,7 @@ struct perf_stacks {
 	size_t n_plumbing;
 };
 
-static const struct perf_tracepoint *tracepoint_of_type(const struct capture_perf *c, vs_u16 type)
+static struct perf_tracepoint *tracepoint_of_type(struct capture_perf *c, vs_u16 type)
 {
 	for (size_t i = 0; i < c->n_sources; i++) {
 		if (c->tracepoints[i].type == type)

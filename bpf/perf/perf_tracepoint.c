@@ -7,12 +7,14 @@
 
 #include "bpf/capture/tracepoint_format.h"
 
-/* How sched_switch's record encodes the state since Linux 4.15 (TASK_REPORT and what follows). */
+/* How sched_switch's record encodes the state since Linux 4.14 (TASK_REPORT and what follows). */
 enum {
 	RECORD_STATES = VS_TASK_INTERRUPTIBLE | VS_TASK_UNINTERRUPTIBLE | VS_TASK_STOPPED |
 			VS_TASK_TRACED | VS_TASK_PARKED, /* as in the event */
 	RECORD_EXITED = 0x30,
 	RECORD_IDLE = 0x80, /* an uninterruptible sleep that does not count as load */
+	RECORD_SHIFTED_RUNNING = 0x1,
+	RECORD_PREEMPTED = 0x100,
 };
 
 static vs_u64 field_read(const struct perf_record *record, const struct vs_tracepoint_field *f)
@@ -33,13 +35,29 @@ static vs_u64 fields_read(const struct perf_record *record, const struct vs_trac
 	return field_read(record, &f[0]) | field_read(record, &f[1]);
 }
 
-static void switch_finish(const struct perf_tracepoint *t, const struct perf_record *record,
+/*
+ * Linux 4.18, which lacks a later fix, writes each state one bit too high: 1 for a task that stays
+ * runnable, 2 for an interruptible sleep. The format does not show it. The idle task does, because
+ * it never sleeps; and no task's state is 0 where states are shifted. A preempted task has the same
+ * bit in both kinds. An idle sleep has it too where states are shifted, and reads as runnable.
+ */
+static vs_u64 switch_state_read(struct perf_tracepoint *t, const struct vs_event *event)
+{
+	const vs_u64 state = ev_sched_switch_state(event);
+
+	if (!state)
+		t->states_shifted = false;
+	else if (!event->pid && state == RECORD_SHIFTED_RUNNING)
+		t->states_shifted = true;
+	return t->states_shifted && state < RECORD_PREEMPTED ? state >> 1 : state;
+}
+
+static void switch_finish(struct perf_tracepoint *t, const struct perf_record *record,
 			  struct vs_event *event)
 {
-	const vs_u64 record_state = ev_sched_switch_state(event);
+	const vs_u64 record_state = switch_state_read(t, event);
 	vs_u64 state = record_state & RECORD_STATES;
 
-	(void)t;
 	(void)record;
 	if (record_state & RECORD_EXITED)
 		state = VS_TASK_DEAD;
@@ -57,14 +75,14 @@ static void comm_copy(const uint8_t *comm, struct vs_event *event)
 }
 
 /* extra: comm, clone_flags */
-static void newtask_finish(const struct perf_tracepoint *t, const struct perf_record *record,
+static void newtask_finish(struct perf_tracepoint *t, const struct perf_record *record,
 			   struct vs_event *event)
 {
 	event->pid2 = field_read(record, &t->extra[1]) & CLONE_THREAD ? record->tgid : event->pid;
 	comm_copy(record->raw + t->extra[0].offset, event);
 }
 
-static void exit_finish(const struct perf_tracepoint *t, const struct perf_record *record,
+static void exit_finish(struct perf_tracepoint *t, const struct perf_record *record,
 			struct vs_event *event)
 {
 	(void)t;
@@ -209,7 +227,7 @@ int perf_tracepoint_resolve_row(struct tep_handle *tep, const struct event_trace
 	return error;
 }
 
-bool perf_tracepoint_decode(const struct perf_tracepoint *t, const struct perf_record *record,
+bool perf_tracepoint_decode(struct perf_tracepoint *t, const struct perf_record *record,
 			    struct vs_event *event)
 {
 	if (record->raw_bytes < t->raw_bytes)

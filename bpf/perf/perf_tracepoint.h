@@ -21,8 +21,8 @@ enum perf_host_type {
 	PERF_SWITCHED_IN, /* pid2 got the CPU after pid; from perf's switch record, no tracepoint */
 };
 
-typedef void (*perf_tracepoint_finish)(const struct perf_tracepoint *t,
-				       const struct perf_record *record, struct vs_event *event);
+typedef void (*perf_tracepoint_finish)(struct perf_tracepoint *t, const struct perf_record *record,
+				       struct vs_event *event);
 
 enum { PERF_TRACEPOINT_EXTRA = 2 };
 
@@ -44,9 +44,11 @@ struct perf_tracepoint_source {
 struct perf_tracepoint {
 	int id; /* id of the tracepoint for perf, and the record's first field */
 	vs_u16 type;
-	vs_u16 scope;     /* enum vs_scope */
-	bool is_row;      /* of tracepoint_row() */
-	vs_u64 constant;  /* added to arg0 */
+	vs_u16 scope;    /* enum vs_scope */
+	bool is_row;     /* of tracepoint_row() */
+	vs_u64 constant; /* added to arg0 */
+	/* Of sched_switch: this kernel writes states one bit too high, as a record showed. */
+	bool states_shifted;
 	size_t raw_bytes; /* smallest size of a record */
 	perf_tracepoint_finish finish;
 	struct vs_tracepoint_field pid, pid2, arg0[VS_TRACEPOINT_PARTS], arg1[VS_TRACEPOINT_PARTS],
@@ -68,8 +70,9 @@ int perf_tracepoint_resolve(struct tep_handle *tep, const struct perf_tracepoint
 int perf_tracepoint_resolve_row(struct tep_handle *tep, const struct event_tracepoint *row,
 				tracepoint_reader reader, struct perf_tracepoint *out);
 /* Decodes a record into *event, except seq and cpu. Returns false if the record is shorter than its
- * format. */
-bool perf_tracepoint_decode(const struct perf_tracepoint *t, const struct perf_record *record,
+ * format. Notes in *t how this kernel encodes task states once a record of sched_switch shows it.
+ */
+bool perf_tracepoint_decode(struct perf_tracepoint *t, const struct perf_record *record,
 			    struct vs_event *event);
 
 #endif

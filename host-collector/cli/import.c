@@ -220,6 +220,8 @@ static void account_print(const char *side, struct gather *g)
 		       g->lost);
 	count_print(g->reasons_unknown, "kvm_exit events with an unknown reason");
 	count_print(g->invented, "KVM events without a thread: each vCPU gets a made-up thread");
+	count_print(g->states_shifted,
+		    "task states that the kernel (Linux 4.18) wrote one bit too high: corrected");
 	count_print(g->backwards, "events older than their predecessor on the same CPU: sorted");
 	count_print(g->steps_back,
 		    "of these by more than a second: the input may be two recordings");

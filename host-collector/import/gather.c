@@ -510,6 +510,32 @@ static int wakers_name(struct gather *g)
 	return 0;
 }
 
+/*
+ * Linux 4.18 writes each state one bit too high (bpf/perf/perf_tracepoint.c). The idle task, which
+ * never sleeps, then seems to. A preempted task has its own bit, which reads as runnable.
+ */
+static void states_correct(struct gather *g)
+{
+	bool shifted = false;
+
+	for (size_t i = 0; i < g->n_events && !shifted; i++) {
+		const struct vs_event *e = &g->events[i].e;
+
+		shifted = e->type == VS_EVENT_SCHED_SWITCH && !e->pid &&
+			  ev_sched_switch_state(e) == VS_TASK_INTERRUPTIBLE;
+	}
+	for (size_t i = 0; i < g->n_events && shifted; i++) {
+		struct vs_event *e = &g->events[i].e;
+		const uint64_t state = ev_sched_switch_state(e);
+
+		if (e->type != VS_EVENT_SCHED_SWITCH || !state)
+			continue;
+		/* The bit of an idle kernel thread is the one above a parked task's. */
+		ev_set_sched_switch_state(e, state & VS_TASK_IDLE ? VS_TASK_PARKED : state >> 1);
+		g->states_shifted++;
+	}
+}
+
 /* Gives each hit its values: a USER event, and as many USER_MORE events as it needs. */
 static int others_expand(struct gather *g)
 {
@@ -564,6 +590,7 @@ int gather_finish(struct gather *g)
 	if (!g->n_events)
 		return 0;
 	qsort(g->events, g->n_events, sizeof(*g->events), time_order);
+	states_correct(g);
 	err = wakers_name(g);
 	if (!err)
 		err = unread_mark(g);

@@ -69,9 +69,10 @@ struct gather {
 	const char
 		*architecture; /* architecture that the events seem to come from; NULL: unknown */
 	uint64_t lost_marks, lost;
-	uint64_t backwards;  /* events older than their predecessor on the same CPU */
-	uint64_t steps_back; /* part of backwards: by more than a second */
-	uint64_t invented;   /* events without a thread, assigned by the vCPU that they name */
+	uint64_t backwards;      /* events older than their predecessor on the same CPU */
+	uint64_t steps_back;     /* part of backwards: by more than a second */
+	uint64_t states_shifted; /* switches whose task state gather_finish() corrected */
+	uint64_t invented;       /* events without a thread, assigned by the vCPU that they name */
 	uint64_t silences, silent_ns; /* intervals of over a minute without any event, and their
 					 length: not recorded */
 	uint64_t unit;                /* unit of the coarsest stamp's last digit, ns */
@@ -107,7 +108,8 @@ void gather_malformed(struct gather *g, const char *source);
 /* Reads all lines of `in`. Returns 0, -ENOMEM or -EIO. */
 int gather_text(struct gather *g, FILE *in);
 /* Completes the input: sorts the events by time, gives each event of gather_other() its values,
- * sets the waker of each sched_wakeup from its sched_waking, and marks as lost the time of threads
+ * sets the waker of each sched_wakeup from its sched_waking, corrects the task states of a kernel
+ * that writes them one bit too high, and marks as lost the time of threads
  * without a parsed KVM event and, on all CPUs, intervals of over a minute without any event.
  * Returns 0 or -ENOMEM. */
 int gather_finish(struct gather *g);

@@ -231,7 +231,26 @@ static const struct {
 	  {"kvm_page_fault", "error_code", 16, 4},
 	  {"kvm_inj_virq", "irq", 8, 4},
 	  {"kvm_inj_virq", "vector", 0, 0}}},
+	{"5.15",
+	 "kvm_ple_window kvm_apicv_accept_irq ",
+	 "kvm_inj_virq.soft kvm_inj_virq.reinjected ",
+	 {{"kvm_entry", "rip", 16, 8},
+	  {"kvm_exit", "isa", 24, 4},
+	  {"kvm_exit", "error_code", 52, 4},
+	  {"kvm_page_fault", "fault_address", 8, 8},
+	  {"kvm_page_fault", "error_code", 16, 4},
+	  {"kvm_inj_virq", "irq", 8, 4},
+	  {"kvm_inj_virq", "vector", 0, 0}}},
 	{"6.1",
+	 "kvm_ple_window ",
+	 "",
+	 {{"kvm_entry", "rip", 16, 8},
+	  {"kvm_exit", "error_code", 52, 4},
+	  {"kvm_page_fault", "fault_address", 24, 8},
+	  {"kvm_page_fault", "error_code", 32, 8},
+	  {"kvm_inj_virq", "irq", 0, 0},
+	  {"kvm_inj_virq", "vector", 8, 4}}},
+	{"6.6",
 	 "kvm_ple_window ",
 	 "",
 	 {{"kvm_entry", "rip", 16, 8},
@@ -341,11 +360,145 @@ static void fields_that_moved_are_found(void **state)
 	}
 }
 
+/* ---- task states ---- */
+
+enum {
+	KERNEL_INTERRUPTIBLE = 0x1,
+	KERNEL_UNINTERRUPTIBLE = 0x2,
+	KERNEL_STOPPED = 0x4,
+	KERNEL_TRACED = 0x8,
+	KERNEL_EXIT_DEAD = 0x10,
+	KERNEL_EXIT_ZOMBIE = 0x20,
+	KERNEL_PARKED = 0x40,
+	KERNEL_DEAD = 0x80,
+	KERNEL_WAKEKILL = 0x100,
+	KERNEL_NOLOAD = 0x400,
+	KERNEL_RTLOCK_WAIT = 0x1000,
+	KERNEL_FREEZABLE = 0x2000,
+	KERNEL_FROZEN = 0x8000,
+	KERNEL_IDLE = KERNEL_UNINTERRUPTIBLE | KERNEL_NOLOAD,
+	RECORD_MAX = 0x100, /* TASK_REPORT_MAX: preempted */
+};
+
+/* task_state_index() of these kernels, read in their sources. */
+static unsigned int state_index(unsigned int state, unsigned int exit_state, bool flags)
+{
+	unsigned int reported = (state | exit_state) & 0x7f, index = 0;
+
+	if (flags ? (state & KERNEL_IDLE) == KERNEL_IDLE : state == KERNEL_IDLE)
+		reported = 0x80;
+	if (state & (KERNEL_RTLOCK_WAIT | KERNEL_FROZEN))
+		reported = KERNEL_UNINTERRUPTIBLE;
+	for (; reported; reported >>= 1)
+		index++;
+	return index;
+}
+
+struct task_state {
+	unsigned int state, exit_state;
+	bool preempted;
+	uint64_t expected;
+};
+
+/* __trace_sched_switch_state() of these kernels. */
+static uint64_t state_recorded(const char *kernel, const struct task_state *s)
+{
+	const unsigned int index = state_index(s->state, s->exit_state, !strncmp(kernel, "6.", 2));
+
+	if (s->preempted)
+		return RECORD_MAX;
+	if (!strcmp(kernel, "4.18"))
+		return 1u << index;
+	return index ? 1u << (index - 1) : 0;
+}
+
+static uint64_t state_read(struct perf_tracepoint *t, const struct event_tracepoint *row,
+			   uint64_t recorded, int32_t pid)
+{
+	struct field fields[FIELDS_MAX];
+	const size_t n = fields_of(row->system, row->name, fields);
+	const struct field *state = field_named(fields, n, "prev_state"),
+			   *prev = field_named(fields, n, "prev_pid");
+	uint8_t raw[RECORD_BYTES] = {0};
+	const struct perf_record record = {.raw = raw, .raw_bytes = sizeof(raw)};
+	struct vs_event event;
+
+	memcpy(raw + state->offset, &recorded, state->bytes);
+	memcpy(raw + prev->offset, &pid, prev->bytes);
+	assert_true(perf_tracepoint_decode(t, &record, &event));
+	return ev_sched_switch_state(&event);
+}
+
+static void task_states_mean_the_same_on_each_kernel(void **state)
+{
+	static const struct task_state all[] = {
+		{0, 0, false, VS_TASK_RUNNING},
+		{0, 0, true, VS_TASK_RUNNING},
+		{KERNEL_INTERRUPTIBLE, 0, true, VS_TASK_RUNNING},
+		{KERNEL_INTERRUPTIBLE, 0, false, VS_TASK_INTERRUPTIBLE},
+		{KERNEL_UNINTERRUPTIBLE, 0, false, VS_TASK_UNINTERRUPTIBLE},
+		{KERNEL_UNINTERRUPTIBLE | KERNEL_WAKEKILL, 0, false, VS_TASK_UNINTERRUPTIBLE},
+		{KERNEL_STOPPED | KERNEL_WAKEKILL, 0, false, VS_TASK_STOPPED},
+		{KERNEL_TRACED | KERNEL_WAKEKILL, 0, false, VS_TASK_TRACED},
+		{KERNEL_DEAD, KERNEL_EXIT_ZOMBIE, false, VS_TASK_DEAD},
+		{KERNEL_DEAD, KERNEL_EXIT_DEAD, false, VS_TASK_DEAD},
+		{KERNEL_PARKED, 0, false, VS_TASK_PARKED},
+		{KERNEL_IDLE, 0, false, VS_TASK_UNINTERRUPTIBLE | VS_TASK_IDLE},
+	};
+	/* Only 5.15 and later have the first, only 6.x the others. */
+	static const struct task_state later[] = {
+		{KERNEL_RTLOCK_WAIT, 0, false, VS_TASK_UNINTERRUPTIBLE},
+		{KERNEL_INTERRUPTIBLE | KERNEL_FREEZABLE, 0, false, VS_TASK_INTERRUPTIBLE},
+		{KERNEL_IDLE | KERNEL_FREEZABLE, 0, false, VS_TASK_UNINTERRUPTIBLE | VS_TASK_IDLE},
+		{KERNEL_FROZEN, 0, false, VS_TASK_UNINTERRUPTIBLE},
+	};
+	static const struct {
+		const char *kernel;
+		size_t later;
+	} of[] = {{"4.18", 0}, {"5.10", 0}, {"5.15", 1}, {"6.6", 4}};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(of) / sizeof(of[0]); k++) {
+		struct tep_handle *tep = tep_alloc();
+		struct perf_tracepoint_source source;
+		struct perf_tracepoint t;
+		const struct task_state running = {0};
+		const bool is_shifted = !strcmp(of[k].kernel, "4.18");
+
+		kernel_load(of[k].kernel);
+		assert_true(perf_tracepoint_source(BY_HOST, 0, &source));
+		assert_string_equal(source.row->name, "sched_switch");
+		assert_int_equal(perf_tracepoint_resolve(tep, &source, &t), 0);
+		/* The idle task leaves a CPU: the first record that shows the kind. */
+		assert_int_equal(
+			state_read(&t, source.row, state_recorded(of[k].kernel, &running), 0),
+			VS_TASK_RUNNING);
+		assert_int_equal(t.states_shifted, is_shifted);
+		for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+			/* A task in an idle sleep and a preempted one have the same number there.
+			 */
+			if (is_shifted && all[i].state == KERNEL_IDLE)
+				continue;
+			assert_int_equal(state_read(&t, source.row,
+						    state_recorded(of[k].kernel, &all[i]), 100),
+					 all[i].expected);
+		}
+		for (size_t i = 0; i < of[k].later; i++)
+			assert_int_equal(state_read(&t, source.row,
+						    state_recorded(of[k].kernel, &later[i]), 100),
+					 later[i].expected);
+		assert_int_equal(t.states_shifted, is_shifted);
+		tep_free(tep);
+		kernel_unload();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_field_is_read_from_its_own_place),
 		cmocka_unit_test(fields_that_moved_are_found),
+		cmocka_unit_test(task_states_mean_the_same_on_each_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -607,6 +607,52 @@ static void printed_reasons_become_numbers(void **state)
 	assert_int_equal(e.arg0, VMX(import_reason_unknown));
 }
 
+/* What `text` makes of a switch of task 7, in the input's order. */
+static void states_of(const char *text, uint64_t *states, size_t n, uint64_t corrected)
+{
+	const struct gather_options options = {0};
+	struct gather *g = gathered_text(text, strlen(text), &options);
+	size_t found = 0;
+
+	assert_int_equal(g->malformed, 0);
+	assert_int_equal(g->states_shifted, corrected);
+	for (size_t i = 0; i < g->n_events; i++) {
+		if (g->events[i].e.type == VS_EVENT_SCHED_SWITCH && g->events[i].e.pid == 7) {
+			assert_in_range(found, 0, n - 1);
+			states[found++] = ev_sched_switch_state(&g->events[i].e);
+		}
+	}
+	assert_int_equal(found, n);
+	gathered_free(g);
+}
+
+/* Linux 4.18 prints S for a task that stays runnable, D for one in an interruptible sleep, and so
+ * on: its idle task seems to sleep. */
+static void states_that_are_one_bit_too_high_are_corrected(void **state)
+{
+#define LEAVES(t, s) "x-7 [0] " t ": sched_switch: x:7 [120] " s " ==> swapper/0:0 [120]\n"
+#define IDLE(t, s)   "<idle>-0 [0] " t ": sched_switch: swapper/0:0 [120] " s " ==> x:7 [120]\n"
+	static const char rest[] = LEAVES("1.1", "D") LEAVES("1.2", "R+") LEAVES("1.3", "T")
+		LEAVES("1.4", "I") LEAVES("1.5", "Z");
+	static const uint64_t right[] = {VS_TASK_INTERRUPTIBLE, VS_TASK_RUNNING,
+					 VS_TASK_UNINTERRUPTIBLE, VS_TASK_PARKED, 0x10};
+	static const uint64_t printed[] = {VS_TASK_UNINTERRUPTIBLE, VS_TASK_RUNNING,
+					   VS_TASK_STOPPED, VS_TASK_UNINTERRUPTIBLE | VS_TASK_IDLE,
+					   0x20};
+	uint64_t states[5];
+	char text[1024];
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s%s", rest, IDLE("1.6", "S"));
+	states_of(text, states, 5, 5); /* four of the task, one of the idle task */
+	assert_memory_equal(states, right, sizeof(states));
+	snprintf(text, sizeof(text), "%s%s", rest, IDLE("1.6", "R"));
+	states_of(text, states, 5, 0);
+	assert_memory_equal(states, printed, sizeof(states));
+#undef LEAVES
+#undef IDLE
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -626,6 +672,7 @@ int main(void)
 		cmocka_unit_test(torn_lines_of_kvm_make_the_time_behind_them_unknown),
 		cmocka_unit_test(a_guest_is_placed_by_its_stated_offset_and_its_error_is_kept),
 		cmocka_unit_test(printed_reasons_become_numbers),
+		cmocka_unit_test(states_that_are_one_bit_too_high_are_corrected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
