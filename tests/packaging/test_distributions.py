@@ -31,6 +31,7 @@ COMMANDS = (
     "cmake --build --preset ship",
     "cpack --config build-ship/CPackConfig.cmake -B build-ship/packages",
 )
+QUICKSTART_LIMIT = 30  # as test_install_deps.py
 # Beside these, for the tests.
 FOR_TESTS = "apt-get install -y --no-install-recommends libcmocka-dev"
 # Every service that is enabled or runs at the machine's start. Not those of packages that a Debian has anyway.
@@ -68,6 +69,16 @@ def tests_passed(text):
     return found[3]
 
 
+def quickstart_packages(run, say, suite):
+    """What the quick start needs on the empty tree, by name and with what these depend on."""
+    names = run("deploy/install-deps --list build quickstart", quiet=True).split()
+    installed = re.findall(r"^Inst (\S+)", run(
+        f"apt-get -s install --no-install-recommends {' '.join(names)}", quiet=True), re.M)
+    say(f"{suite}: the quick start names {len(names)} packages, apt installs {len(installed)}")
+    if not 0 < len(names) < QUICKSTART_LIMIT or len(installed) < len(names):
+        raise RuntimeError(f"the quick start's packages: {names}, {installed}")
+
+
 def check(suite, folder, say):
     tree = f"{folder}/{suite}"
     os.mkdir(tree)
@@ -84,6 +95,7 @@ def check(suite, folder, say):
 
     with mounted(tree):
         run("apt-get update")
+        quickstart_packages(run, say, suite)
         before = run(ENABLED, quiet=True)
         for line in COMMANDS:
             if line.startswith("cpack"):
