@@ -29,14 +29,17 @@ int record_numa_node(struct record_numa *known, const char *root, const struct i
 	return node ? *node - 1 : -1;
 }
 
-void record_vm_facts(const struct watched_vm *vm, const struct live *live, struct vm_facts *facts)
+void record_vm_facts(const struct watched_vm *vm, const struct live *live,
+		     const char *program_version, struct vm_facts *facts)
 {
+	const char *version = watched_vm_version(vm);
 	struct pipeline_source guest;
 
 	snprintf(facts->name, sizeof(facts->name), "%s", watched_vm_config(vm)->name);
 	if (!facts->vmm[0] && watched_vm_pid(vm))
 		vm_facts_process("/proc", watched_vm_pid(vm), facts);
-	snprintf(facts->vmm_version, sizeof(facts->vmm_version), "%s", watched_vm_version(vm));
+	snprintf(facts->vmm_version, sizeof(facts->vmm_version), "%s",
+		 *version ? version : program_version);
 	facts->clock_error_ns = UINT64_MAX;
 	if (!live || !live_source(live, COLLECTOR_VM, &guest) || !guest.hello)
 		return;

@@ -29,8 +29,9 @@ void record_labels(struct record_labels *before, const char *text, struct host_f
  */
 int record_numa_node(struct record_numa *known, const char *root, const struct incident *incident);
 /* Updates the facts: the guest's side may have changed since the last record. live: NULL: no run.
- */
-void record_vm_facts(const struct watched_vm *vm, const struct live *live, struct vm_facts *facts);
+ * program_version: of the VMM, for when its monitor is not used. */
+void record_vm_facts(const struct watched_vm *vm, const struct live *live,
+		     const char *program_version, struct vm_facts *facts);
 /* Fills in the numbers of events of both sides. */
 void record_counts(const struct live *live, struct incident_record *to);
 /* Finds the storage behind an incident. The kernel names a block device, but does not see what QEMU

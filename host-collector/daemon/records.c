@@ -14,12 +14,12 @@
 #include "host-collector/daemon/figures_interval.h"
 #include "host-collector/daemon/incident_jobs.h"
 #include "host-collector/daemon/record_facts.h"
+#include "host-collector/daemon/version_search.h"
 #include "host-collector/fleet/incident_record.h"
 #include "host-collector/fleet/thread_owners.h"
 
 enum {
-	/* Records of a VM that may be written again: all that are ongoing, and the newest others.
-	 */
+	/* Records of a VM that may be written again: all that are ongoing, and some others. */
 	KEPT = LIVE_ONGOING_MAX + 8,
 	KEPT_LOOK_MS = 1000,  /* how often they are looked through */
 	KEPT_MS = 120000,     /* how long one is kept: its recording is saved well before */
@@ -45,6 +45,7 @@ struct records_vm {
 	const struct live *live; /* NULL: no run */
 	const struct metrics *metrics;
 	struct vm_facts facts;
+	struct version_wanted version;
 	struct kept kept[KEPT];
 	size_t n_kept;
 	size_t newest_firing; /* index of a kept record; KEPT: none */
@@ -61,8 +62,9 @@ struct records {
 	struct record_labels labels; /* of the host */
 	struct record_numa numa;
 	struct thread_owners *owners;
+	struct version_search *versions;
 	struct records_vm *vms;
-	bool facts_wanted;         /* the process of a VM's run may not be known yet */
+	bool facts_wanted;         /* of a VM's run: its process, or its VMM's version */
 	uint64_t figures_first_ms; /* no interval of figures in progress began before this */
 	double tokens;
 	uint64_t tokens_ms;
@@ -283,7 +285,7 @@ void records_incident(struct records_vm *v, const struct incident *i)
 			sum_add(v, i);
 		return;
 	}
-	record_vm_facts(v->vm, v->live, &v->facts);
+	record_vm_facts(v->vm, v->live, v->version.version, &v->facts);
 	culprits_fill(v->records, i, culprits);
 	record.host = &v->records->host;
 	record.vm = &v->facts;
@@ -313,7 +315,7 @@ void records_firing(struct records_vm *v, const struct trigger_firing *firing)
 		sum_add(v, NULL);
 		return;
 	}
-	record_vm_facts(v->vm, v->live, &v->facts);
+	record_vm_facts(v->vm, v->live, v->version.version, &v->facts);
 	record.host = &v->records->host;
 	record.vm = &v->facts;
 	record.begin_realtime_ns = record.end_realtime_ns = clock_realtime_ns();
@@ -344,6 +346,7 @@ static void records_free(struct records *r)
 {
 	outbox_close(r->outbox);
 	thread_owners_free(r->owners);
+	version_search_free(r->versions);
 	free(r);
 }
 
@@ -434,7 +437,7 @@ static void figures_write(struct records_vm *v)
 
 	if (!line)
 		return;
-	record_vm_facts(v->vm, v->live, &v->facts);
+	record_vm_facts(v->vm, v->live, v->version.version, &v->facts);
 	len = figures_interval_line(&v->figures, &of, line, OUTBOX_LINE_MAX);
 	if (len)
 		outbox_add(v->records->outbox, SEGMENT_FIGURES, line, len);
@@ -504,6 +507,7 @@ void records_vm_end(struct records_vm *v)
 	if (v->live && v->metrics && clock_monotonic_ms() > v->figures.begin_ms)
 		figures_write(v);
 	figures_interval_fini(&v->figures);
+	version_forget(v->records->versions, &v->version);
 	v->live = NULL;
 	v->metrics = NULL;
 }
@@ -559,14 +563,20 @@ static void kept_tick(struct records_vm *v, uint64_t now_ms)
 /* ---- life ---- */
 
 /* When a run begins, its process is not known yet. */
+static bool facts_known(struct records_vm *v)
+{
+	if (!v->facts.vmm[0])
+		record_vm_facts(v->vm, v->live, v->version.version, &v->facts);
+	return v->facts.vmm[0] &&
+	       (*watched_vm_version(v->vm) ||
+		version_ask(v->records->versions, &v->version, watched_vm_pid(v->vm)));
+}
+
 static void facts_tick(struct records *r)
 {
 	r->facts_wanted = false;
-	for (struct records_vm *v = r->vms; v; v = v->next) {
-		if (v->live && !v->facts.vmm[0])
-			record_vm_facts(v->vm, v->live, &v->facts);
-		r->facts_wanted |= v->live && !v->facts.vmm[0];
-	}
+	for (struct records_vm *v = r->vms; v; v = v->next)
+		r->facts_wanted |= v->live && !facts_known(v);
 }
 
 void records_tick(struct records *r)
@@ -665,9 +675,10 @@ struct records *records_new(uv_loop_t *loop, const struct records_options *optio
 	r->tokens_ms = clock_monotonic_ms();
 	host_facts_read(options->root, &r->host);
 	r->owners = thread_owners_new("/proc");
-	if (r->owners && options->config->outbox)
+	r->versions = version_search_new(loop, "/proc");
+	if (r->owners && r->versions && options->config->outbox)
 		outbox_begin(r);
-	if (!r->owners || (options->config->outbox && !r->outbox)) {
+	if (!r->owners || !r->versions || (options->config->outbox && !r->outbox)) {
 		records_free(r);
 		return NULL;
 	}

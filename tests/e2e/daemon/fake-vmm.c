@@ -169,6 +169,9 @@ static int vsock_start(const char *path, long port)
 	       pthread_create(&thread, NULL, port ? host_main : guest_main, &device);
 }
 
+/* What a QEMU contains, for the version in records. */
+__attribute__((used)) static const char version[] = "QEMU emulator version 7.2.99 (fake 1:2)\n";
+
 int main(int argc, char **argv)
 {
 	long n = argc > 2 ? strtol(argv[2], NULL, 10) : 1;

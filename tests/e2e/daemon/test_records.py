@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from daemon_rig import PROGRAM, Daemon, FakeVm, skip_unless_possible, until
+from daemon_rig import FAKE_VMM, PROGRAM, Daemon, FakeVm, skip_unless_possible, until
 
 MANY = 16  # vCPUs of the first VM
 LABELS = {"zone": "fra1", "ring": "canary"}
@@ -86,6 +86,8 @@ class Records(unittest.TestCase):
             self.paused(d)))
         for one in ended.values():
             self.assertGreater(one["duration_ns"], 2e9)
+            # There is no monitor, as with libvirt's domains: it is in the program, which root must own.
+            self.assertEqual(one["vm_vmm_version"], None if FAKE_VMM.stat().st_uid else "QEMU 7.2.99 (fake 1:2)")
             self.assertEqual(sum(one["breakdown_ns"].values()), one["duration_ns"])
             self.assertEqual((one["labels"], one["guest_text"], one["guest_task"]), (LABELS, None, None))
             self.assertGreater(one["end_realtime_ns"], one["begin_realtime_ns"])
