@@ -8,6 +8,7 @@
 
 #include "clock/sample.h"
 #include "host-collector/engine/live.h"
+#include "host-collector/engine/pair_evidence.h"
 #include "host-collector/daemon/flight_ring.h"
 #include "host-collector/daemon/incident_summary.h"
 #include "host-collector/view/culprit_text.h"
@@ -257,7 +258,6 @@ static void on_line(void *context, const char *line)
 {
 	say(context, line);
 }
-
 static void on_pair_over(void *context, const struct pair *pair, const char *text)
 {
 	const struct flight_vm *v = context;
@@ -268,6 +268,11 @@ static void on_pair_over(void *context, const struct pair *pair, const char *tex
 		return;
 	snprintf(firing.text, sizeof(firing.text), "%s", text);
 	on_fired(context, &firing);
+}
+
+static void on_evidence(void *context, struct incident *incident)
+{
+	pair_evidence_watched(((const struct flight_vm *)context)->pairs, incident);
 }
 
 static void live_forget(struct flight_vm *v)
@@ -320,14 +325,13 @@ static void on_begin(void *context)
 {
 	struct flight_vm *v = context;
 	const struct live_options options = {.than_ns = (int64_t)watched_vm_config(v->vm)->stall_ns,
+					     .evidence = on_evidence,
 					     .incident = on_incident,
 					     .ongoing = on_ongoing,
 					     .line = on_line,
 					     .context = v};
-
 	const struct triggers_options triggers = {
 		.limits = watched_vm_config(v->vm)->triggers, .fired = on_fired, .context = v};
-
 	const struct daemon_config *config = v->flight->options.config;
 	const struct pair_watch_options pairs = {.definitions = config->pairs,
 						 .n = config->n_pairs,

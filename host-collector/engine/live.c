@@ -112,6 +112,8 @@ struct live *live_new(const struct live_options *options)
 		return NULL;
 	l->options = *options;
 	report.context = l;
+	report.evidence = options->evidence;
+	report.evidence_context = options->context;
 	l->model = model_new();
 	l->early = model_new();
 	if (!l->model || !l->early || model_observe(l->early, &idling))
@@ -120,6 +122,7 @@ struct live *live_new(const struct live_options *options)
 		goto fail;
 	l->builder = report_builder_new(l->model, &report);
 	report.incident = on_early_incident;
+	report.evidence = NULL;
 	l->early_builder = report_builder_new(l->early, &report);
 	pipeline.model = l->model;
 	pipeline.early = l->early;

@@ -27,6 +27,8 @@ struct live_options {
 	/* Optional. Adds observers to the merged model that have seen every span of an incident
 	 * when it is reported. Returns 0 or -ENOMEM. */
 	int (*opened)(void *context, struct model *merged);
+	/* Optional. Adds evidence to a finished incident before it is reported. */
+	void (*evidence)(void *context, struct incident *incident);
 	/* Reports a finished incident, which is the only one in `report`. Borrowed. */
 	void (*incident)(void *context, const struct report *report);
 	/* Reports a stall in progress: once it has lasted than_ns, and each time its length has

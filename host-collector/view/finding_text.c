@@ -170,6 +170,10 @@ static const struct wording sentences[FINDING_COUNT] = {
 	[FINDING_SEEN_KEPT_EVENTS] = {"{name}, the oldest that was kept of {n0} or more"},
 	[FINDING_SEEN_HITS] = {"{n0} hit{s} of other events that were chosen"},
 	[FINDING_SEEN_HITS_OR_MORE] = {"{n0} or more hit{s} of other events that were chosen"},
+	[FINDING_SEEN_PAIR] = {"pair {name}"},
+	[FINDING_SEEN_PAIRS] = {"pair {name}, the longest of {n0}"},
+	[FINDING_SEEN_KEPT_PAIRS] = {"pair {name}, the longest that was kept of {n0} or more"},
+	[FINDING_SEEN_OTHER_PAIRS] = {"{n0} pair{s} of other names"},
 	/* detectors */
 	[FINDING_NO_WAITER] = {"no other task waited for this CPU"},
 	[FINDING_SHORT_WAITER] = {"{task0} waited only {ns0} for this CPU"},

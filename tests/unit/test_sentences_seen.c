@@ -160,11 +160,12 @@ static void hits_have_their_sentence(void **state)
 		full.hits[i] = (struct facts_hits){1, &chosen_hits[0]};
 	memset(&out, 0, sizeof(out));
 	describe_evidence(&full, m, &out);
-	assert_int_equal(out.n_evidence, REPORT_EVIDENCE_MAX);
-	assert_string_equal(finding_text(&out.evidence[REPORT_EVIDENCE_MAX - 1].seen, 1).text,
+	/* The places of pairs stay free. */
+	assert_int_equal(out.n_evidence, REPORT_EVIDENCE_MAX - REPORT_EVIDENCE_PAIRS);
+	assert_string_equal(finding_text(&out.evidence[out.n_evidence - 1].seen, 1).text,
 			    "9 hits of other events that were chosen");
 	assert_string_equal(
-		finding_text(&out.evidence[REPORT_EVIDENCE_MAX - 1 - FACTS_HITS].seen, 1).text,
+		finding_text(&out.evidence[out.n_evidence - 1 - FACTS_HITS].seen, 1).text,
 		"guest:kprobe:vfs_read count=7 path=/");
 }
 
@@ -185,6 +186,28 @@ static void a_line_of_the_hosts_log_is_evidence(void **state)
 	model_free(with_log);
 }
 
+static void sentences_of_pairs(void **state)
+{
+	static const struct {
+		const char *says;
+		struct finding f;
+	} pairs[] = {
+		{"pair msi, A to B", {.kind = FINDING_SEEN_PAIR, .n = {1}, .name = "msi, A to B"}},
+		{"pair msi, A to B, the longest of 3",
+		 {.kind = FINDING_SEEN_PAIRS, .n = {3}, .name = "msi, A to B"}},
+		{"pair msi, A to B, the longest that was kept of 128 or more",
+		 {.kind = FINDING_SEEN_KEPT_PAIRS, .n = {128}, .name = "msi, A to B"}},
+		{"1 pair of other names", {.kind = FINDING_SEEN_OTHER_PAIRS, .n = {1}}},
+		{"2 pairs of other names", {.kind = FINDING_SEEN_OTHER_PAIRS, .n = {2}}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(pairs); i++) {
+		said[pairs[i].f.kind] = true;
+		assert_string_equal(finding_text(&pairs[i].f, 1).text, pairs[i].says);
+	}
+}
+
 static void every_finding_was_said(void **state)
 {
 	(void)state;
@@ -197,6 +220,7 @@ int main(void)
 		cmocka_unit_test(what_was_seen_has_its_sentence),
 		cmocka_unit_test(hits_have_their_sentence),
 		cmocka_unit_test(a_line_of_the_hosts_log_is_evidence),
+		cmocka_unit_test(sentences_of_pairs),
 		cmocka_unit_test(every_finding_was_said),
 	};
 

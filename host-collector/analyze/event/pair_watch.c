@@ -22,6 +22,7 @@ struct watched_pair {
 	struct event_choices choices;
 	bool has_choices;
 	struct pairs *pairs; /* NULL: its events are not known yet */
+	struct pair_history *history;
 	struct host_ns over; /* time of the last call of `over` */
 	bool was_over;
 	char why[sizeof(((struct expr_error *)0)->text) + 32];
@@ -44,6 +45,7 @@ static void on_settled(void *context, const struct pair *pair)
 	const struct pair_watch_options *o = &w->watch->options;
 	char text[256], key[48], vcpu[24] = "", error[32] = "unknown";
 
+	pair_history_add(w->history, pair);
 	if (pair->past_losses || !w->definition.than_ns ||
 	    pair->duration_ns < (int64_t)w->definition.than_ns || !o->over ||
 	    (w->was_over && pair->to.t.ns - w->over.ns < OVER_GAP_NS))
@@ -164,6 +166,11 @@ struct pair_watch *pair_watch_new(struct model *m, const struct pair_watch_optio
 	for (size_t i = 0; i < w->n; i++) {
 		w->pairs[i].watch = w;
 		w->pairs[i].definition = options->definitions[i];
+		w->pairs[i].history = pair_history_new();
+		if (!w->pairs[i].history) {
+			pair_watch_free(w);
+			return NULL;
+		}
 		pair_find(&w->pairs[i]);
 	}
 	return w;
@@ -175,10 +182,19 @@ void pair_watch_free(struct pair_watch *w)
 		return;
 	for (size_t i = 0; i < w->n; i++) {
 		pairs_free(w->pairs[i].pairs);
+		pair_history_free(w->pairs[i].history);
 		if (w->pairs[i].has_choices)
 			event_choices_fini(&w->pairs[i].choices);
 	}
 	free(w);
+}
+
+bool pair_watch_kept(const struct pair_watch *w, size_t i, struct pair_kept *out)
+{
+	if (i >= w->n)
+		return false;
+	*out = (struct pair_kept){&w->pairs[i].definition, w->pairs[i].history, w->pairs[i].pairs};
+	return true;
 }
 
 bool pair_watch_get(const struct pair_watch *w, size_t i, struct pair_watch_counts *out)

@@ -8,6 +8,7 @@
 #define EVENT_PAIR_WATCH_H
 
 #include "host-collector/analyze/event/pair_definition.h"
+#include "host-collector/analyze/event/pair_history.h"
 #include "host-collector/analyze/event/pairs.h"
 
 struct pair_watch_options {
@@ -29,6 +30,10 @@ struct pair_watch *pair_watch_new(struct model *m, const struct pair_watch_optio
 void pair_watch_free(struct pair_watch *w); /* NULL is allowed */
 /* Looks for events that were not known yet. Call it about every 100 ms. */
 void pair_watch_tick(struct pair_watch *w);
+
+/* Gets definition number i with the pairs that are kept of it. pairs: NULL if its events are not
+ * known yet. Returns false behind the last. Valid until the model gets another event. */
+bool pair_watch_kept(const struct pair_watch *w, size_t i, struct pair_kept *out);
 
 struct pair_watch_counts {
 	const char *name;

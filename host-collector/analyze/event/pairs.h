@@ -118,6 +118,11 @@ void pairs_free(struct pairs *p); /* NULL is allowed */
 /* Counts what still waits; call it after model_finish(). Returns 0 or -ENOMEM. */
 int pairs_finish(struct pairs *p);
 
+/* Calls `take` for each pair that was found and is not settled yet, and that would be a call, or
+ * may be one past losses, if it were settled now. */
+void pairs_pending_each(const struct pairs *p, void (*take)(void *context, const struct pair *pair),
+			void *context);
+
 /* Return row and kept pair number i, or NULL behind the last. Rows by stage, then by total time;
  * pairs in the order in which `kept` selects them. Valid until pairs_free(). */
 const struct pair_row *pairs_row(const struct pairs *p, size_t i);

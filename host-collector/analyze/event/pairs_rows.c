@@ -99,6 +99,27 @@ static void keep(struct pairs *p, const struct pair *pair, enum pair_doubt doubt
 	kept[at] = *pair;
 }
 
+/* Sets what is known of the losses between its events. Returns false if it cannot be a call. */
+static bool doubt_apply(struct pair_pending *done)
+{
+	if (done->order_unsure && done->doubt != PAIR_CERTAIN)
+		done->doubt = PAIR_TORN;
+	done->pair.past_losses = done->doubt != PAIR_CERTAIN;
+	done->pair.past_both = done->doubt == PAIR_PAST_BOTH;
+	return !done->ambiguous && done->doubt != PAIR_TORN;
+}
+
+void pairs_pending_each(const struct pairs *p, void (*take)(void *context, const struct pair *pair),
+			void *context)
+{
+	for (uint64_t i = p->pending_first; i < p->pending_end; i++) {
+		struct pair_pending w = p->pending[i % p->options.pending_max];
+
+		if (!w.alone && doubt_apply(&w))
+			take(context, &w.pair);
+	}
+}
+
 static void window_end(struct pair_evidence *e)
 {
 	if (e->window.pairs)
@@ -133,17 +154,13 @@ void pair_rows_count(struct pairs *p, struct pair_pending *done)
 	struct pair_evidence *evidence = &p->rows.evidence[pair->stage];
 	struct pair_calls *calls = &row->calls;
 
-	if (done->order_unsure && done->doubt != PAIR_CERTAIN)
-		done->doubt = PAIR_TORN;
 	evidence->pairs += !done->ambiguous;
-	if (done->ambiguous || done->doubt == PAIR_TORN) {
+	if (!doubt_apply(done)) {
 		row->ambiguous += done->ambiguous;
 		row->incomplete += !done->ambiguous;
 		return;
 	}
 	evidence->clean += !done->near_loss;
-	pair->past_losses = done->doubt != PAIR_CERTAIN;
-	pair->past_both = done->doubt == PAIR_PAST_BOTH;
 	if (pair->past_both) {
 		evidence->past_both++;
 		calls = &row->past_both;

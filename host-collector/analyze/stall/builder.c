@@ -112,6 +112,8 @@ static void found(void *context, const struct stall_facts *facts)
 	verdict_judge(facts, b->model, &incident);
 	incident_verify(&incident);
 	dmesg_times(b, &incident);
+	if (b->options.evidence && b->options.incident)
+		b->options.evidence(b->options.evidence_context, &incident);
 	if (b->options.noticed)
 		b->options.noticed(b->options.noticed_context, &incident);
 	if (b->options.incident) {
@@ -426,6 +428,8 @@ struct report *report_builder_finish(struct report_builder *b)
 	incidents_number(r);
 	if (b->window.cut)
 		outside_remove(r);
+	for (size_t i = 0; b->options.evidence && i < r->n_incidents; i++)
+		b->options.evidence(b->options.evidence_context, &r->incidents[i]);
 	if (coverage_give(b->coverage, b->options.needed_percent, r))
 		return NULL;
 	for (size_t i = 0; i < r->n_clocks; i++) {

@@ -26,6 +26,10 @@ struct report_options {
 	 * NULL. */
 	void (*incident)(void *context, const struct report *report);
 	void *context;
+	/* Adds evidence to an incident: live when it is found, before `incident`; else when the
+	 * report is finished. May be NULL. */
+	void (*evidence)(void *evidence_context, struct incident *incident);
+	void *evidence_context;
 	/* Called for each incident when it is found, before `incident`. May be NULL. */
 	void (*noticed)(void *noticed_context, const struct incident *incident);
 	void *noticed_context;

@@ -150,7 +150,10 @@ static struct finding span_finding(const struct vcpu_span *s, const struct model
 }
 
 /* The last elements are for the events that the user chose. */
-enum { EVIDENCE_HITS = FACTS_HITS + 1, EVIDENCE_MAX = REPORT_EVIDENCE_MAX - EVIDENCE_HITS };
+enum {
+	EVIDENCE_WITH_HITS = REPORT_EVIDENCE_MAX - REPORT_EVIDENCE_PAIRS,
+	EVIDENCE_MAX = EVIDENCE_WITH_HITS - (FACTS_HITS + 1),
+};
 
 static struct report_evidence *evidence_add_up_to(struct incident *out, size_t max,
 						  struct host_ns t, int64_t duration_ns)
@@ -254,7 +257,7 @@ static void hits(const struct stall_facts *f, struct incident *out)
 	for (unsigned i = 0; i < f->n_hits; i++) {
 		const struct user_hit *hit = f->hits[i].first;
 
-		e = evidence_add_up_to(out, REPORT_EVIDENCE_MAX, (struct host_ns){hit->t_ns}, 0);
+		e = evidence_add_up_to(out, EVIDENCE_WITH_HITS, (struct host_ns){hit->t_ns}, 0);
 		if (!e)
 			return;
 		e->seen.kind = f->hits_cut            ? FINDING_SEEN_KEPT_EVENTS
@@ -265,7 +268,7 @@ static void hits(const struct stall_facts *f, struct incident *out)
 	}
 	if (!f->other_hits)
 		return;
-	e = evidence_add_up_to(out, REPORT_EVIDENCE_MAX, f->begin, 0);
+	e = evidence_add_up_to(out, EVIDENCE_WITH_HITS, f->begin, 0);
 	if (e)
 		e->seen = (struct finding){.kind = f->hits_cut ? FINDING_SEEN_HITS_OR_MORE
 							       : FINDING_SEEN_HITS,

@@ -121,6 +121,10 @@
 	X(SEEN_KEPT_EVENTS)                                                                        \
 	X(SEEN_HITS)                                                                               \
 	X(SEEN_HITS_OR_MORE)                                                                       \
+	X(SEEN_PAIR)                                                                               \
+	X(SEEN_PAIRS)                                                                              \
+	X(SEEN_KEPT_PAIRS)                                                                         \
+	X(SEEN_OTHER_PAIRS)                                                                        \
 	/* detectors: what each one found, or why it could not */                                  \
 	X(NO_WAITER)                                                                               \
 	X(SHORT_WAITER)                                                                            \

@@ -56,7 +56,8 @@ const char *confidence_name(enum confidence c);
 enum {
 	REPORT_TEXT_MAX = 256,
 	REPORT_CULPRITS_MAX = 8,
-	REPORT_EVIDENCE_MAX = 24,
+	REPORT_EVIDENCE_MAX = 29,
+	REPORT_EVIDENCE_PAIRS = 5, /* of them, the last ones, for pairs that the user named */
 	REPORT_CAUSES_MAX = 6,
 	REPORT_BECAUSE_MAX = 6,
 	REPORT_DENIED_MAX = 2,
