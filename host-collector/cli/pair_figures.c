@@ -11,9 +11,9 @@ static const char prefix[] = "pair.";
 
 /* ---- definitions ---- */
 
-static bool name_is_good(const char *name, size_t len)
+static bool name_is_good(const char *name, size_t len, size_t max)
 {
-	return len && len + strlen(prefix) < FIGURE_NAME_MAX && len < PAIR_NAME_BYTES &&
+	return len && len <= max &&
 	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") >=
 		       len;
 }
@@ -39,19 +39,30 @@ static int events_split(const char *events, struct pair_definition *d, char *why
 	return err;
 }
 
-static int pair_parse(const char *text, struct pair_figure_list *out, char *why, size_t why_bytes)
+static int pair_parse(const char *text, size_t name_max, struct pair_figure_list *out, char *why,
+		      size_t why_bytes)
 {
 	struct pair_definition *d = &out->items[out->n];
-	const char *equal = strchr(text, '=');
-	const size_t len = equal ? (size_t)(equal - text) : 0;
+	const size_t len = strcspn(text, "[=");
+	const bool with_key = text[len] == '[';
+	const char *equal = with_key ? strstr(text, "]=") : strchr(text, '=');
 
-	if (!equal || !name_is_good(text, len)) {
+	if (!equal || !name_is_good(text, len, name_max)) {
 		snprintf(why, why_bytes,
-			 "want NAME=A..B; NAME has up to %zu letters, digits, '.', '_' and '-'",
-			 FIGURE_NAME_MAX - sizeof(prefix));
+			 "want NAME=A..B or NAME[KEY]=A..B; NAME has up to %zu letters, digits, "
+			 "'.', '_' and '-'",
+			 name_max);
 		return -EINVAL;
 	}
 	*d = (struct pair_definition){0};
+	if (with_key && (size_t)snprintf(d->key, sizeof(d->key), "%.*s",
+					 (int)(equal - text - (ptrdiff_t)len - 1),
+					 text + len + 1) >= sizeof(d->key)) {
+		snprintf(why, why_bytes, "the key has more than %zu characters",
+			 sizeof(d->key) - 1);
+		return -EINVAL;
+	}
+	equal += with_key;
 	snprintf(d->name, sizeof(d->name), "%.*s", (int)len, text);
 	for (size_t i = 0; i < out->n; i++) {
 		if (!strcmp(out->items[i].name, d->name)) {
@@ -59,12 +70,13 @@ static int pair_parse(const char *text, struct pair_figure_list *out, char *why,
 			return -EINVAL;
 		}
 	}
-	snprintf(out->figures[out->n].text, FIGURE_NAME_MAX, "%s%.*s", prefix, (int)len, text);
+	snprintf(out->figures[out->n].text, sizeof(out->figures[0].text), "%s%.*s", prefix,
+		 (int)len, text);
 	return events_split(equal + 1, d, why, why_bytes);
 }
 
-int pair_figures_parse(const struct option_list *texts, struct pair_figure_list *out, char *why,
-		       size_t why_bytes)
+int pair_list_parse(const struct option_list *texts, size_t name_max, struct pair_figure_list *out,
+		    char *why, size_t why_bytes)
 {
 	char what[320] = "";
 
@@ -75,7 +87,7 @@ int pair_figures_parse(const struct option_list *texts, struct pair_figure_list 
 		if (i == PAIR_WATCH_MAX)
 			snprintf(what, sizeof(what), "more than %d pairs", PAIR_WATCH_MAX);
 		else
-			err = pair_parse(texts->items[i], out, what, sizeof(what));
+			err = pair_parse(texts->items[i], name_max, out, what, sizeof(what));
 		if (err) {
 			snprintf(why, why_bytes, "--pair %.120s: %s", texts->items[i], what);
 			return err;
@@ -85,6 +97,12 @@ int pair_figures_parse(const struct option_list *texts, struct pair_figure_list 
 	return 0;
 }
 
+int pair_figures_parse(const struct option_list *texts, struct pair_figure_list *out, char *why,
+		       size_t why_bytes)
+{
+	return pair_list_parse(texts, FIGURE_NAME_MAX - sizeof(prefix), out, why, why_bytes);
+}
+
 /* ---- a recording ---- */
 
 /* `what`: which part of the definition is wrong. */
@@ -92,6 +110,7 @@ static int choices_find(struct event_choices *choices, const char *recording,
 			const struct pair_definition *d, const char **what,
 			struct expr_error *error)
 {
+	const char *key = d->key;
 	int err = described_read(recording, choices->schemas);
 
 	*what = "from";
@@ -103,45 +122,55 @@ static int choices_find(struct event_choices *choices, const char *recording,
 	}
 	if (!err) {
 		*what = "key";
-		err = event_choices_key(choices, event_choices_cross(choices) ? "vcpu" : "cpu",
-					error);
+		if (!*key)
+			key = event_choices_cross(choices) ? "vcpu" : "cpu";
+		err = event_choices_key(choices, key, error);
 	}
 	return err;
 }
 
-static int pair_start(struct pair_of_run *p, struct model *m, const char *recording,
-		      const struct pair_definition *d, char *why, size_t why_bytes)
+int pair_of_run_start(struct pair_of_run *p, struct model *m, const char *recording,
+		      const struct pair_definition *d, const struct pairs_options *options,
+		      char *why, size_t why_bytes)
 {
-	const struct pairs_options options = {.without_states = true};
 	struct expr_error error = {0};
-	const char *what;
-	int err = choices_find(&p->choices, recording, d, &what, &error);
+	const char *what = "from";
+	int err;
 
+	*p = (struct pair_of_run){.pairs = NULL};
+	err = event_choices_init(&p->choices);
+	if (!err)
+		err = choices_find(&p->choices, recording, d, &what, &error);
 	if (!err) {
-		p->pairs = pairs_new(m, &p->choices, &options);
+		p->pairs = pairs_new(m, &p->choices, options);
 		err = p->pairs ? 0 : -ENOMEM;
 	}
 	if (err == -EINVAL)
 		snprintf(why, why_bytes, "%s: pair %s, %s: %s", recording, d->name, what,
 			 error.text);
+	else if (err)
+		snprintf(why, why_bytes, "%s: %s", recording, strerror(-err));
 	return err;
+}
+
+void pair_of_run_fini(struct pair_of_run *p)
+{
+	pairs_free(p->pairs);
+	event_choices_fini(&p->choices);
 }
 
 int pair_figures_start(struct pair_figures *f, struct model *m, const char *recording,
 		       const struct pair_figure_list *list, char *why, size_t why_bytes)
 {
+	const struct pairs_options options = {.without_states = true};
 	int err = 0;
 
 	*f = (struct pair_figures){.list = list};
-	for (size_t i = 0; i < list->n && !err; i++) {
-		err = event_choices_init(&f->of[i].choices);
-		if (err)
-			break;
+	while (f->n < list->n && !err) {
+		err = pair_of_run_start(&f->of[f->n], m, recording, &list->items[f->n], &options,
+					why, why_bytes);
 		f->n++;
-		err = pair_start(&f->of[i], m, recording, &list->items[i], why, why_bytes);
 	}
-	if (err && err != -EINVAL)
-		snprintf(why, why_bytes, "%s: %s", recording, strerror(-err));
 	return err;
 }
 
@@ -164,9 +193,7 @@ int pair_figures_finish(struct pair_figures *f, struct summarizer *to)
 
 void pair_figures_fini(struct pair_figures *f)
 {
-	for (size_t i = 0; i < f->n; i++) {
-		pairs_free(f->of[i].pairs);
-		event_choices_fini(&f->of[i].choices);
-	}
+	for (size_t i = 0; i < f->n; i++)
+		pair_of_run_fini(&f->of[i]);
 	f->n = 0;
 }

@@ -16,31 +16,47 @@
 /* at: offset of a struct option_list in the command's struct */
 #define PAIR_FIGURES_OPTION_ROW(at)                                                                \
 	{                                                                                          \
-		.name = "pair", .type = OPTION_LIST, .offset = (at), .value = "NAME=A..B",         \
+		.name = "pair", .type = OPTION_LIST, .offset = (at), .value = "NAME[KEY]=A..B",    \
 		.help = "also compute the figure pair.NAME: the time from event A to event B "     \
-			"(docs/pairs.md), by vCPU, or by the attribute key of A and B"             \
+			"(docs/pairs.md) by KEY, or by the attribute key of A and B (default "     \
+			"vcpu, or cpu if both are of one side)"                                    \
 	}
 
 struct pair_figure_list {
 	struct pair_definition items[PAIR_WATCH_MAX];
 	struct run_figure_name {
-		char text[FIGURE_NAME_MAX]; /* "pair.NAME" */
+		char text[FIGURE_NAME_MAX]; /* "pair.NAME", cut if it is too long for a figure */
 	} figures[PAIR_WATCH_MAX];
 	size_t n;
 };
 
-/* Reads the values of --pair. Returns 0, or -EINVAL with one line in `why`. */
+/* Reads the values of --pair, whose names have up to name_max characters (below PAIR_NAME_BYTES).
+ * Returns 0, or -EINVAL with one line in `why`. */
+int pair_list_parse(const struct option_list *texts, size_t name_max, struct pair_figure_list *out,
+		    char *why, size_t why_bytes);
+/* The same with names that figures can have. */
 int pair_figures_parse(const struct option_list *texts, struct pair_figure_list *out, char *why,
 		       size_t why_bytes);
+
+/* A pair in one recording. */
+struct pair_of_run {
+	struct event_choices choices;
+	struct pairs *pairs;
+};
+
+/* Subscribes to the model that the recording will be replayed to. Returns 0, or -errno with one
+ * line in `why`: -EINVAL if the recording does not have an event. The caller calls
+ * pair_of_run_fini() in both cases, before it frees the model. */
+int pair_of_run_start(struct pair_of_run *p, struct model *m, const char *recording,
+		      const struct pair_definition *d, const struct pairs_options *options,
+		      char *why, size_t why_bytes);
+void pair_of_run_fini(struct pair_of_run *p);
 
 /* The pairs of one recording. */
 struct pair_figures {
 	const struct pair_figure_list *list;
-	struct pair_of_run {
-		struct event_choices choices;
-		struct pairs *pairs;
-	} of[PAIR_WATCH_MAX];
-	size_t n; /* of them have choices */
+	struct pair_of_run of[PAIR_WATCH_MAX];
+	size_t n; /* of them were started */
 };
 
 /* Subscribes to the model that the recording will be replayed to. `list` is borrowed. Returns 0, or

@@ -19,6 +19,7 @@
 #include "host-collector/engine/replay.h"
 #include "host-collector/cli/report_events.h"
 #include "host-collector/cli/report_page.h"
+#include "host-collector/cli/shown_pairs.h"
 #include "host-collector/tables/report_tables.h"
 #include "host-collector/view/headline.h"
 #include "host-collector/view/json.h"
@@ -36,6 +37,8 @@ struct report_arguments {
 	struct narrow shown; /* from `narrow` */
 	uint64_t observed_percent;
 	struct report_events_arguments events;
+	struct option_list pair_texts;
+	struct pair_figure_list *pairs; /* from pair_texts */
 };
 
 static const struct option_spec report_option_table[] = {
@@ -52,6 +55,12 @@ static const struct option_spec report_option_table[] = {
 		 "slowest, overdue, ticks, faults, threads; or of what -e names: events, pairs, "
 		 "top, dist, rate"},
 	REPORT_EVENTS_OPTION_ROWS(offsetof(struct report_arguments, events)),
+	{.name = "pair",
+	 .type = OPTION_LIST,
+	 .offset = offsetof(struct report_arguments, pair_texts),
+	 .value = "NAME[KEY]=A..B",
+	 .help = "also show the pairs from event A to event B (docs/pairs.md), by KEY (default vcpu, "
+		 "or cpu if both are of one side), as evidence of stalls, and on the page"},
 	{.name = "than",
 	 .type = OPTION_DURATION,
 	 .offset = offsetof(struct report_arguments, table.than_ns),
@@ -174,8 +183,9 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct mo
 struct result {
 	struct report *report;
 	struct report_table *table;
-	struct report_page *page; /* beside the report */
-	struct strips *strips;    /* beside a report as text */
+	struct report_page *page;  /* beside the report */
+	struct strips *strips;     /* beside a report as text */
+	struct shown_pairs *pairs; /* beside the report */
 };
 
 static int result_write(const struct report_arguments *a, const struct result *result, FILE *to)
@@ -185,7 +195,8 @@ static int result_write(const struct report_arguments *a, const struct result *r
 	if (result->table)
 		return report_table_write(result->table, to);
 	if (result->page)
-		return report_page_write(result->page, a->recording, result->report, to);
+		return report_page_write(result->page, a->recording, result->report, result->pairs,
+					 to);
 	if (!strcmp(a->table.format, "json"))
 		return json_report_write(result->report, true, to);
 	text.strips = result->strips;
@@ -221,6 +232,10 @@ static bool arguments_check(struct report_arguments *a)
 		fprintf(stderr, "vcpuscope report: %s; see `vcpuscope report --help`\n", why);
 		return false;
 	}
+	if (pair_list_parse(&a->pair_texts, PAIR_NAME_BYTES - 1, a->pairs, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope report: %s\n", why);
+		return false;
+	}
 	if (!a->table.table && !strcmp(a->table.format, "csv"))
 		say(a->recording, "--format csv needs a TABLE; a stall does not fit on one line");
 	else if (!strcmp(a->table.format, "jsonl") &&
@@ -234,6 +249,9 @@ static bool arguments_check(struct report_arguments *a)
 		    a->table.table);
 	else if (!a->table.table && a->table.per)
 		say(a->recording, "--per needs a TABLE; stalls have no rows to split");
+	else if (a->pair_texts.n && a->table.table)
+		say(a->table.table, "--pair adds to a report of stalls; omit TABLE, or use pairs "
+				    "-e A -e B");
 	else if (a->brief && (a->table.table || strcmp(a->table.format, "text") != 0))
 		say(a->recording, "--brief shows stalls as text; omit TABLE and --format");
 	else if (a->fail_on_text && a->table.table)
@@ -254,21 +272,48 @@ struct reading {
 	struct result found;
 };
 
-static void strip_notice(void *context, const struct incident *incident)
+static void incident_notice(void *context, const struct incident *incident)
 {
-	strips_incident(context, incident);
+	const struct result *found = context;
+
+	if (found->page)
+		report_page_notice(found->page, incident);
+	if (found->strips)
+		strips_incident(found->strips, incident);
+	if (found->pairs)
+		shown_pairs_notice(found->pairs, incident);
 }
 
 /* The width of the strips depends on where they are written. */
-static int strips_open(struct reading *r, struct model *m, struct report_options *options)
+static int strips_open(struct reading *r, struct model *m, int64_t than_ns)
 {
 	FILE *to = output_is_stdout(r->arguments->output) ? stdout : NULL;
 
 	/* A stall has at least this many grains. */
-	r->found.strips = strips_new(m, text_strip_cells(to), options->than_ns / 128);
-	options->noticed = strip_notice;
-	options->noticed_context = r->found.strips;
+	r->found.strips = strips_new(m, text_strip_cells(to), than_ns / 128);
 	return r->found.strips ? 0 : -ENOMEM;
+}
+
+static void pair_say(const char *line)
+{
+	fprintf(stderr, "vcpuscope report: %s\n", line);
+}
+
+static int pairs_open(struct reading *r, struct model *m, struct report_options *options)
+{
+	const struct report_arguments *a = r->arguments;
+	const struct shown_pairs_options pairs = {
+		.recording = a->recording,
+		.list = a->pairs,
+		.narrow = &a->shown,
+		.scenes = r->found.page ? report_page_scenes(r->found.page) : NULL,
+		.say = pair_say,
+	};
+
+	r->found.pairs = shown_pairs_new(m, &pairs);
+	options->evidence = shown_pairs_evidence;
+	options->evidence_context = r->found.pairs;
+	return r->found.pairs ? 0 : -ENOMEM;
 }
 
 static int reading_open(void *context, struct model *m)
@@ -283,14 +328,16 @@ static int reading_open(void *context, struct model *m)
 	options.all = a->all;
 	options.needed_percent = (unsigned)a->observed_percent;
 	options.window = &a->shown;
+	options.noticed = incident_notice;
+	options.noticed_context = &r->found;
 	if (html) {
 		r->found.page = report_page_new(m);
 		if (!r->found.page)
 			return -ENOMEM;
-		options.noticed = report_page_notice;
-		options.noticed_context = r->found.page;
 	}
-	if (text && strips_open(r, m, &options))
+	if (text && strips_open(r, m, options.than_ns))
+		return -ENOMEM;
+	if (a->pairs->n && pairs_open(r, m, &options))
 		return -ENOMEM;
 	r->builder = report_builder_new(m, &options);
 	if (!r->builder || (html && report_page_open(r->found.page, m,
@@ -307,6 +354,7 @@ static void reading_close(void *context)
 
 	report_free(r->found.report);
 	report_table_free(r->found.table);
+	shown_pairs_free(r->found.pairs);
 	report_page_free(r->found.page);
 	strips_free(r->found.strips);
 	report_builder_free(r->builder);
@@ -331,7 +379,8 @@ static int reading_run(struct reading *r)
 		info->flags & VS_RECORDING_SIMULATED || pipeline_is_simulated(r->replay.pipeline),
 		info->flags & VS_RECORDING_IMPORTED || pipeline_is_imported(r->replay.pipeline),
 		!info->closed);
-	if (!account_give(r->replay.pipeline, r->replay.model, info->damaged_bytes, r->builder))
+	if (!(r->found.pairs && shown_pairs_finish(r->found.pairs)) &&
+	    !account_give(r->replay.pipeline, r->replay.model, info->damaged_bytes, r->builder))
 		r->found.report = report_builder_finish(r->builder);
 	if (!r->found.report) {
 		say(path, "out of memory");
@@ -405,9 +454,11 @@ static int named_events_run(const struct report_arguments *a)
 
 static int report_run(const struct command *self, int argc, char **argv)
 {
+	static struct pair_figure_list pairs;
 	struct report_arguments a = {.table = {.format = "text", .top = 20},
 				     .narrow = NARROW_ARGUMENTS("to"),
-				     .observed_percent = COVERAGE_NEEDED_PERCENT};
+				     .observed_percent = COVERAGE_NEEDED_PERCENT,
+				     .pairs = &pairs};
 	struct reading r = {.arguments = &a};
 	struct narrow_stalls stalls;
 	int result;
@@ -451,6 +502,9 @@ const struct command command_report = {
 		    "  ssh host cat run.vcs | vcpuscope report - --fail-on vm_paused,vmm_lock\n"
 		    "  vcpuscope report run.vcs --observed 99%\n"
 		    "  vcpuscope report run.vcs --format html -o report.html\n"
+		    "  vcpuscope report run.vcs --format html -o report.html \\\n"
+		    "                           --pair "
+		    "msi=host:kvm:kvm_msi_set_irq..guest:irq:irq_handler_entry\n"
 		    "  vcpuscope report run.vcs --format json -o report.json\n"
 		    "  vcpuscope report run.vcs tasks --top 10\n"
 		    "  vcpuscope report run.vcs tasks --around 2 --vcpu 0\n"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/cli/shown_pairs.h"
 #include "host-collector/tables/report_tables.h"
 #include "host-collector/view/page.h"
 
@@ -91,6 +92,11 @@ int report_page_open(struct report_page *p, struct model *m, struct chains *chai
 	return err;
 }
 
+struct scenes *report_page_scenes(const struct report_page *p)
+{
+	return p->scenes;
+}
+
 void report_page_free(struct report_page *p)
 {
 	if (!p)
@@ -118,7 +124,7 @@ static const char *file_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static int analyses_finish(struct report_page *p)
+static int analyses_finish(struct report_page *p, struct shown_pairs *pairs, struct page *page)
 {
 	int err;
 
@@ -126,6 +132,8 @@ static int analyses_finish(struct report_page *p)
 	for (size_t i = 0; i < TABLES; i++)
 		report_table_finish(p->tables[i]);
 	err = latency_maps_error(p->latencies);
+	if (!err && pairs)
+		err = shown_pairs_page(pairs, page);
 	return err ? err : scenes_finish(p->scenes, PAGE_PIECES_MAX);
 }
 
@@ -156,13 +164,13 @@ static int tables_fill(struct report_page *p, struct page *page)
 }
 
 int report_page_write(struct report_page *p, const char *recording, const struct report *r,
-		      FILE *out)
+		      struct shown_pairs *pairs, FILE *out)
 {
 	struct page page = {.recording = file_name(recording),
 			    .report = r,
 			    .scenes = p->scenes,
 			    .latencies = p->latencies};
-	int err = analyses_finish(p);
+	int err = analyses_finish(p, pairs, &page);
 
 	if (!err)
 		err = tables_fill(p, &page);

@@ -199,19 +199,25 @@ static void process_start(struct incident_job *job, const char *program, char **
 static void report_start(struct incident_job *job)
 {
 	char recording[DISK_PATH_MAX], output[DISK_PATH_MAX], format[8];
-	char *args[] = {(char[]){"vcpuscope"},
-			(char[]){"report"},
-			recording,
-			(char[]){"--format"},
-			format,
-			(char[]){"--output"},
-			output,
-			NULL};
+	char pairs[PAIR_WATCH_MAX][PAIR_TEXT_BYTES], pair_option[] = "--pair";
+	char *args[8 + 2 * PAIR_WATCH_MAX] = {(char[]){"vcpuscope"},
+					      (char[]){"report"},
+					      recording,
+					      (char[]){"--format"},
+					      format,
+					      (char[]){"--output"},
+					      output};
+	const struct daemon_config *config = job->jobs->options.config;
 
 	snprintf(recording, sizeof(recording), "%s" INCIDENT_UNFINISHED "/run.vcs", job->folder);
 	snprintf(output, sizeof(output), "%s" INCIDENT_UNFINISHED "/%s", job->folder,
 		 reports[job->step].file);
 	snprintf(format, sizeof(format), "%s", reports[job->step].format);
+	for (size_t i = 0; i < config->n_pairs && i < PAIR_WATCH_MAX; i++) {
+		pair_definition_text(&config->pairs[i], pairs[i], sizeof(pairs[i]));
+		args[7 + 2 * i] = pair_option;
+		args[8 + 2 * i] = pairs[i];
+	}
 	job->step++;
 	process_start(job, "/proc/self/exe", args, NULL);
 	if (uv_is_active((uv_handle_t *)&job->process))

@@ -170,6 +170,8 @@ static int data_write(const struct page *page, const struct shown *shown,
 	page_scenes_write(page->scenes, r, out);
 	fputs(",\"latencies\":", out);
 	page_latencies_write(page->latencies, r, out);
+	fputs(",\"pairs\":", out);
+	page_pairs_write(page, out);
 	fputs(",\"tables\":", out);
 	if (!err)
 		err = tables_write(page, out);
@@ -244,6 +246,7 @@ static int document_write(const struct buffer_text *data, const struct report *r
 	script_data_write(data, out);
 	fputs("</script>\n<script>\n", out);
 	fputs(page_file_draw_js, out);
+	fputs(page_file_lanes_js, out);
 	fputs(page_file_timeline_js, out);
 	fputs(page_file_figures_js, out);
 	fputs(page_file_stacks_js, out);

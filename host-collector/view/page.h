@@ -19,11 +19,20 @@
 
 enum { PAGE_INCIDENTS_MAX = 250, PAGE_TABLES_MAX = 20, PAGE_PIECES_MAX = 24000 };
 
+/* A pair of events that the user named. */
+struct page_pair {
+	const char *name, *from, *to;
+	struct latency_map *map; /* of its calls; may be empty */
+	uint64_t unpaired_from, unpaired_to, incomplete, ambiguous;
+};
+
 struct page {
 	const char *recording; /* name of the recording */
 	const struct report *report;
 	const struct scenes *scenes;          /* after scenes_finish() */
 	const struct latency_maps *latencies; /* complete */
+	size_t n_pairs;
+	struct page_pair pairs[SCENE_PAIRS_MAX];
 	size_t n_tables;
 	struct table *tables[PAGE_TABLES_MAX];
 };

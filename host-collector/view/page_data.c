@@ -121,6 +121,36 @@ static void arrows_write(const struct scene *scene, FILE *out)
 	}
 }
 
+/* Per mark: begin, length, how many it stands for, their lengths together. */
+static void lane_write(const struct scene *scene, const struct scene_lane *lane, FILE *out)
+{
+	fprintf(out, "{\"kind\":\"%s\",\"name\":", lane->key.kind == LANE_PAIR ? "pair" : "event");
+	page_text_write(lane->name, out);
+	if (lane->key.of_vcpu)
+		fprintf(out, ",\"vcpu\":%" PRIu32, lane->key.vcpu);
+	fprintf(out, ",\"cut\":%s,\"marks\":[", lane->cut ? "true" : "false");
+	for (size_t i = 0; i < lane->n; i++) {
+		const struct lane_mark *m = &lane->marks[i];
+
+		fprintf(out, "%s%" PRId64 ",%" PRId64 ",%" PRIu32 ",%" PRId64, i ? "," : "",
+			m->begin.ns - scene->begin.ns, m->ns, m->n, m->sum_ns);
+	}
+	fputs("]}", out);
+}
+
+static void lanes_write(const struct scene *scene, FILE *out)
+{
+	const char *between = "";
+
+	for (size_t i = 0; i < scene->n_lanes; i++) {
+		if (!scene->lanes[i].n)
+			continue;
+		fputs(between, out);
+		lane_write(scene, &scene->lanes[i], out);
+		between = ",";
+	}
+}
+
 static void tasks_write(const struct scene *scene, bool host, FILE *out)
 {
 	const char *between = "";
@@ -189,6 +219,8 @@ void page_scenes_write(const struct scenes *scenes, const struct report *r, FILE
 		}
 		fputs("],\"arrows\":[", out);
 		arrows_write(scene, out);
+		fprintf(out, "],\"marks_left_out\":%" PRIu64 ",\"lanes\":[", scene->marks_left_out);
+		lanes_write(scene, out);
 		fputs("],\"host\":{", out);
 		tasks_write(scene, true, out);
 		fputs("},\"guest\":{", out);
@@ -216,16 +248,13 @@ static void cells_write(const struct latency_map *m, FILE *out)
 	}
 }
 
-static void latency_write(const struct latency_map *m, const struct report *r, FILE *out)
+/* What a map says, without who it is of. */
+static void map_write(const struct latency_map *m, const struct report *r, FILE *out)
 {
 	static const double shares[] = {0.5, 0.95, 0.99, 0.999, 1};
 
-	fputs("{\"vm\":", out);
-	page_text_write(report_vm_name(r, m->vm), out);
-	fprintf(out, ",\"kind\":\"%s\",\"meaning\":", latency_kind_name(m->kind));
-	page_text_write(latency_kind_meaning(m->kind), out);
 	fprintf(out,
-		",\"begin\":%" PRId64 ",\"column_ns\":%" PRId64 ",\"columns\":%u,\"count\":%" PRIu64
+		"\"begin\":%" PRId64 ",\"column_ns\":%" PRId64 ",\"columns\":%u,\"count\":%" PRIu64
 		",\"quantiles\":[",
 		m->begin.ns - r->begin.ns, m->column_ns, m->columns, m->lengths.count);
 	for (size_t i = 0; i < COUNT(shares); i++)
@@ -233,7 +262,18 @@ static void latency_write(const struct latency_map *m, const struct report *r, F
 			histogram_quantile(&m->lengths, shares[i]));
 	fputs("],\"cells\":[", out);
 	cells_write(m, out);
-	fputs("]}", out);
+	fputc(']', out);
+}
+
+static void latency_write(const struct latency_map *m, const struct report *r, FILE *out)
+{
+	fputs("{\"vm\":", out);
+	page_text_write(report_vm_name(r, m->vm), out);
+	fprintf(out, ",\"kind\":\"%s\",\"meaning\":", latency_kind_name(m->kind));
+	page_text_write(latency_kind_meaning(m->kind), out);
+	fputc(',', out);
+	map_write(m, r, out);
+	fputc('}', out);
 }
 
 void page_latencies_write(const struct latency_maps *latencies, const struct report *r, FILE *out)
@@ -250,4 +290,28 @@ void page_latencies_write(const struct latency_maps *latencies, const struct rep
 		latency_write(m, r, out);
 	}
 	fputs("]}", out);
+}
+
+void page_pairs_write(const struct page *page, FILE *out)
+{
+	fputc('[', out);
+	for (size_t i = 0; i < page->n_pairs; i++) {
+		const struct page_pair *p = &page->pairs[i];
+
+		fprintf(out, "%s{\"name\":", i ? "," : "");
+		page_text_write(p->name, out);
+		fputs(",\"from\":", out);
+		page_text_write(p->from, out);
+		fputs(",\"to\":", out);
+		page_text_write(p->to, out);
+		fprintf(out,
+			",\"total_ns\":%" PRIu64 ",\"unpaired_from\":%" PRIu64
+			",\"unpaired_to\":%" PRIu64 ",\"incomplete\":%" PRIu64
+			",\"ambiguous\":%" PRIu64 ",",
+			p->map->lengths.sum_ns, p->unpaired_from, p->unpaired_to, p->incomplete,
+			p->ambiguous);
+		map_write(p->map, page->report, out);
+		fputc('}', out);
+	}
+	fputc(']', out);
 }

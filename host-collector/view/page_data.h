@@ -12,5 +12,6 @@ void page_text_write(const char *text, FILE *out);
 void page_names_write(FILE *out);
 void page_scenes_write(const struct scenes *scenes, const struct report *r, FILE *out);
 void page_latencies_write(const struct latency_maps *latencies, const struct report *r, FILE *out);
+void page_pairs_write(const struct page *page, FILE *out);
 
 #endif

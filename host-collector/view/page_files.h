@@ -5,6 +5,7 @@
 
 extern const char page_file_report_css[];
 extern const char page_file_draw_js[];
+extern const char page_file_lanes_js[];
 extern const char page_file_timeline_js[];
 extern const char page_file_figures_js[];
 extern const char page_file_stacks_js[];

@@ -104,7 +104,7 @@ static void render(struct fixture *f)
 	model_finish(f->model);
 	f->report = report_builder_finish(f->builder);
 	assert_non_null(f->report);
-	assert_int_equal(report_page_write(f->page, "/tmp/<run>.vcs", f->report, out), 0);
+	assert_int_equal(report_page_write(f->page, "/tmp/<run>.vcs", f->report, NULL, out), 0);
 	fclose(out);
 	begin = strstr(f->html, mark) + strlen(mark);
 	end = strstr(begin, "</script>");

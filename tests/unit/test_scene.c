@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "host-collector/analyze/scene/latency_map.h"
-#include "host-collector/analyze/scene/scene.h"
+#include "host-collector/analyze/scene/scene_lanes.h"
 #include "tests/unit/model_script.h"
 
 enum { HOG = 900, TASK = 50, OTHER = 51 };
@@ -219,6 +219,128 @@ static void latencies_fall_into_rows_and_columns(void **unused)
 	model_free(m);
 }
 
+/* ---- lanes of events and pairs ---- */
+
+enum { EARLY_PAIRS = 2000, LATE_PAIRS = 4000 };
+
+static void pair_add(struct scenes *s, unsigned number, int64_t t_us, int64_t us, uint8_t doubt)
+{
+	const struct lane_key key = {
+		.kind = LANE_PAIR, .number = number, .of_vm = true, .of_vcpu = true, .vm = VM};
+	const struct lane_mark mark = {.begin = {t_us * 1000},
+				       .ns = us * 1000,
+				       .n = 1,
+				       .sum_ns = us * 1000,
+				       .doubt = doubt};
+
+	scenes_pair(s, &key, number ? "other" : "msi", &mark);
+}
+
+/* Pairs before the incident is found and after it; those around it are not of the scene. */
+static void lanes_story(struct model *m, struct scenes *s)
+{
+	script_vm(m, 1, "kvm");
+	story(m);
+	pair_add(s, 0, 10000, 1000, 0);
+	pair_add(s, 0, 100000, 300000, 0);
+	pair_add(s, 1, 200000, 10, 2);
+	pair_add(s, 1, 200100, 10, 1);
+	pair_add(s, 1, 200200, 10, 0);
+	for (int64_t i = 0; i < EARLY_PAIRS; i++)
+		pair_add(s, 0, 400000 + i * 10, 5, 0);
+	scenes_incident(s, &incident);
+	for (int64_t i = 0; i < LATE_PAIRS; i++)
+		pair_add(s, 0, 500000 + i * 10, 7, 0);
+	pair_add(s, 0, 40000, 460000, 0); /* begins before the scene, ends at 500 ms */
+	pair_add(s, 0, 600000, 5, 0);
+	for (int64_t us = 600000; us < 3000000; us += 10000)
+		PUSH(m, SWITCH(HOST, us, 3, 0, 0, 0));
+	model_finish(m);
+}
+
+static void folds_marks_and_keeps_their_number_and_time(void **unused)
+{
+	struct model *m = model_new();
+	struct scenes *s = scenes_new(m);
+	const struct scene_lane *lane;
+	const struct scene *scene;
+	uint64_t n = 0;
+	int64_t sum_ns = 0;
+	bool longest = false;
+
+	(void)unused;
+	lanes_story(m, s);
+	scenes_pair_accept(s, 1, 1);
+	assert_int_equal(scenes_finish(s, 1000), 0);
+	scene = scenes_at(s, 0);
+	assert_int_equal(scene->n_lanes, 2);
+	assert_int_equal(scene->marks_left_out, 0);
+	lane = &scene->lanes[0];
+	assert_string_equal(lane->name, "msi");
+	assert_true(lane->n <= SCENE_MARKS_ALL);
+	for (size_t i = 0; i < lane->n; i++) {
+		n += lane->marks[i].n;
+		sum_ns += lane->marks[i].sum_ns;
+		longest |= lane->marks[i].begin.ns == 100 * MS && lane->marks[i].ns == 300 * MS;
+		assert_true(!i || lane->marks[i - 1].begin.ns <= lane->marks[i].begin.ns);
+	}
+	assert_int_equal(n, EARLY_PAIRS + LATE_PAIRS + 2);
+	assert_int_equal(sum_ns, (EARLY_PAIRS * 5ll + LATE_PAIRS * 7 + 300000 + 460000) * 1000);
+	assert_true(longest);
+	assert_true(lane->n < n); /* some are folded */
+	assert_false(lane->cut);
+	/* Of the other pair, the one past both losses is no call. */
+	lane = &scene->lanes[1];
+	assert_int_equal(lane->n, 2);
+	assert_int_equal(lane->marks[0].begin.ns, 200100000);
+	scenes_free(s);
+	model_free(m);
+}
+
+static void says_that_older_marks_are_gone(void **unused)
+{
+	struct model *m = model_new();
+	struct scenes *s = scenes_new(m);
+
+	(void)unused;
+	script_vm(m, 1, "kvm");
+	story(m);
+	for (int64_t i = 0; i < LANE_KEPT + 10; i++)
+		pair_add(s, 0, 400000 + i * 10, 5, 0);
+	scenes_incident(s, &incident);
+	model_finish(m);
+	assert_int_equal(scenes_finish(s, 1000), 0);
+	assert_true(scenes_at(s, 0)->lanes[0].cut);
+	scenes_free(s);
+	model_free(m);
+}
+
+static void maps_of_lengths_add_up(void **unused)
+{
+	static struct latency_map a, b;
+
+	(void)unused;
+	latency_map_init(&a, (struct host_ns){0});
+	latency_map_init(&b, (struct host_ns){0});
+	for (int64_t k = 0; k < 1000; k++) {
+		assert_int_equal(latency_map_add(&a, (struct host_ns){k * MS}, 1000), 0);
+		assert_int_equal(latency_map_add(&b, (struct host_ns){k * 20 * MS}, 50000), 0);
+	}
+	assert_true(b.column_ns > a.column_ns);
+	assert_int_equal(latency_map_merge(&a, &b), 0);
+	assert_int_equal(a.lengths.count, 2000);
+	assert_int_equal(a.lengths.sum_ns, 51000 * 1000);
+	assert_int_equal(a.column_ns, b.column_ns);
+	for (unsigned c = 0, n = 0; c < LATENCY_COLUMNS; c++) {
+		for (unsigned row = 0; row < LATENCY_ROWS; row++)
+			n += a.counts[c][row];
+		if (c == LATENCY_COLUMNS - 1)
+			assert_int_equal(n, 2000);
+	}
+	latency_map_fini(&a);
+	latency_map_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +348,9 @@ int main(void)
 		cmocka_unit_test(thins_to_what_a_page_holds),
 		cmocka_unit_test(keeps_the_longest_incidents),
 		cmocka_unit_test(latencies_fall_into_rows_and_columns),
+		cmocka_unit_test(folds_marks_and_keeps_their_number_and_time),
+		cmocka_unit_test(says_that_older_marks_are_gone),
+		cmocka_unit_test(maps_of_lengths_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

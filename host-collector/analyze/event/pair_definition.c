@@ -33,3 +33,11 @@ int pair_definition_check(const struct pair_definition *d, char *why, size_t why
 
 	return err ? err : event_check("to", d->to, why, why_bytes);
 }
+
+void pair_definition_text(const struct pair_definition *d, char *out, size_t out_bytes)
+{
+	if (*d->key)
+		snprintf(out, out_bytes, "%s[%s]=%s..%s", d->name, d->key, d->from, d->to);
+	else
+		snprintf(out, out_bytes, "%s=%s..%s", d->name, d->from, d->to);
+}

@@ -10,6 +10,7 @@ enum {
 	PAIR_WATCH_MAX = 16,
 	PAIR_NAME_BYTES = 64,
 	PAIR_EVENT_BYTES = 256,
+	PAIR_TEXT_BYTES = PAIR_NAME_BYTES + 3 * PAIR_EVENT_BYTES + 8,
 };
 
 struct pair_definition {
@@ -22,5 +23,7 @@ struct pair_definition {
 /* Checks the form of the events. Whether they exist shows when a VM runs. Returns 0, or -EINVAL
  * with one line in `why`. */
 int pair_definition_check(const struct pair_definition *d, char *why, size_t why_bytes);
+/* Writes the definition as the value of --pair: NAME[KEY]=A..B. */
+void pair_definition_text(const struct pair_definition *d, char *out, size_t out_bytes);
 
 #endif

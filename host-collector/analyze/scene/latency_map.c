@@ -73,6 +73,47 @@ static void columns_halve(struct latency_map *m)
 	m->columns = (m->columns + 1) / 2;
 }
 
+void latency_map_init(struct latency_map *m, struct host_ns begin)
+{
+	memset(m, 0, sizeof(*m));
+	m->begin = begin;
+	m->column_ns = LATENCY_COLUMN_MIN_NS;
+}
+
+void latency_map_fini(struct latency_map *m)
+{
+	histogram_fini(&m->lengths);
+}
+
+int latency_map_add(struct latency_map *m, struct host_ns t, int64_t ns)
+{
+	const int64_t since = t.ns > m->begin.ns ? t.ns - m->begin.ns : 0;
+	unsigned column;
+
+	while (since >= LATENCY_COLUMNS * m->column_ns)
+		columns_halve(m);
+	column = (unsigned)(since >> __builtin_ctzll((unsigned long long)m->column_ns));
+	if (column >= m->columns)
+		m->columns = column + 1;
+	m->counts[column][row_of(ns)]++;
+	return histogram_add(&m->lengths, (uint64_t)(ns > 0 ? ns : 0));
+}
+
+int latency_map_merge(struct latency_map *into, struct latency_map *from)
+{
+	while (into->column_ns < from->column_ns)
+		columns_halve(into);
+	while (from->column_ns < into->column_ns)
+		columns_halve(from);
+	for (unsigned c = 0; c < LATENCY_COLUMNS; c++) {
+		for (unsigned r = 0; r < LATENCY_ROWS; r++)
+			into->counts[c][r] += from->counts[c][r];
+	}
+	if (into->columns < from->columns)
+		into->columns = from->columns;
+	return histogram_merge(&into->lengths, &from->lengths);
+}
+
 static struct latency_map *map_get(struct latency_maps *l, uint32_t vm, enum latency_kind kind)
 {
 	size_t i = 0;
@@ -93,10 +134,9 @@ static struct latency_map *map_get(struct latency_maps *l, uint32_t vm, enum lat
 			l->error = -ENOMEM;
 			return NULL;
 		}
+		latency_map_init(m, model_begin(l->model));
 		m->vm = vm;
 		m->kind = (enum latency_kind)k;
-		m->begin = model_begin(l->model);
-		m->column_ns = LATENCY_COLUMN_MIN_NS;
 	}
 	l->n_vms++;
 	return l->vms[i][kind];
@@ -106,19 +146,8 @@ static void latency_add(struct latency_maps *l, uint32_t vm, enum latency_kind k
 			struct host_ns t, int64_t ns)
 {
 	struct latency_map *m = map_get(l, vm, kind);
-	unsigned column;
-	int64_t since;
 
-	if (!m)
-		return;
-	since = t.ns > m->begin.ns ? t.ns - m->begin.ns : 0;
-	while (since >= LATENCY_COLUMNS * m->column_ns)
-		columns_halve(m);
-	column = (unsigned)(since >> __builtin_ctzll((unsigned long long)m->column_ns));
-	if (column >= m->columns)
-		m->columns = column + 1;
-	m->counts[column][row_of(ns)]++;
-	if (histogram_add(&m->lengths, (uint64_t)(ns > 0 ? ns : 0)))
+	if (m && latency_map_add(m, t, ns))
 		l->error = -ENOMEM;
 }
 
@@ -189,7 +218,7 @@ void latency_maps_free(struct latency_maps *l)
 	for (size_t i = 0; i < LATENCY_VMS_MAX; i++) {
 		for (int k = 0; k < LATENCY_KIND_COUNT; k++) {
 			if (l->vms[i][k])
-				histogram_fini(&l->vms[i][k]->lengths);
+				latency_map_fini(l->vms[i][k]);
 			free(l->vms[i][k]);
 		}
 	}

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "host-collector/analyze/scene/scene_arrows.h"
+#include "host-collector/analyze/scene/scene_lanes.h"
 #include "host-collector/analyze/scene/scene_rows.h"
+#include "host-collector/analyze/stall/shown_events.h"
 
 /* The model passes on a span at most MODEL_HOLD_NS after its end, and a chain about a second after.
  */
@@ -28,6 +30,8 @@ struct scenes {
 	struct model *model;
 	struct scene_rows rows;
 	struct arrows arrows;
+	struct lanes lanes;
+	uint8_t accepted[SCENE_PAIRS_MAX]; /* scenes_pair_accept() */
 	size_t n;
 	struct gathering *all[SCENES_MAX];
 	size_t n_pending;
@@ -53,6 +57,7 @@ static void gathering_free(struct gathering *g)
 		return;
 	for (size_t i = 0; i < g->scene.n_rows; i++)
 		free(g->scene.rows[i].pieces);
+	scene_lanes_fini(&g->scene);
 	free(g->scene.names);
 	free(g);
 }
@@ -317,8 +322,36 @@ void scenes_incident(struct scenes *s, const struct incident *i)
 	g->vcpu = i->vcpu;
 	g->ns = ns;
 	g->healthy = i->healthy;
+	if (scene_lanes_gather(&s->lanes, &g->scene))
+		s->error = -ENOMEM;
 	s->pending[s->n_pending++] = g;
 	pending_update(s, model_now(s->model));
+}
+
+/* Passes a mark to the scenes whose incident was found before it. */
+static void mark_take(void *context, const struct lane *lane, const struct lane_mark *mark)
+{
+	struct scenes *s = context;
+
+	for (size_t i = 0; i < s->n; i++) {
+		if (scene_lanes_add(&s->all[i]->scene, lane, mark))
+			s->error = -ENOMEM;
+	}
+	for (size_t i = 0; i < s->n_pending; i++) {
+		if (scene_lanes_add(&s->pending[i]->scene, lane, mark))
+			s->error = -ENOMEM;
+	}
+}
+
+void scenes_pair(struct scenes *s, const struct lane_key *key, const char *name,
+		 const struct lane_mark *mark)
+{
+	lanes_add(&s->lanes, key, name, mark);
+}
+
+void scenes_pair_accept(struct scenes *s, unsigned number, uint8_t doubt)
+{
+	s->accepted[number] = doubt;
 }
 
 void scenes_chain(struct scenes *s, const struct chain *c)
@@ -333,6 +366,8 @@ static void guest_instant_take(void *context, const struct guest_instant *i)
 	struct scenes *s = context;
 
 	arrows_guest(&s->arrows, i);
+	if (shown_hits_have(i->event.type))
+		lanes_event(&s->lanes, i->vm, &i->event, i->t, i->err_ns);
 	if (i->t.ns >= s->due.ns)
 		pending_update(s, i->t);
 }
@@ -342,6 +377,8 @@ static void host_instant_take(void *context, const struct host_instant *i)
 	struct scenes *s = context;
 
 	arrows_host(&s->arrows, i);
+	if (shown_hits_have(i->event.type))
+		lanes_event(&s->lanes, VS_SOURCE_HOST, &i->event, i->t, i->err_ns);
 	if (i->t.ns >= s->due.ns)
 		pending_update(s, i->t);
 }
@@ -357,6 +394,9 @@ struct scenes *scenes_new(struct model *m)
 		return NULL;
 	s->model = m;
 	s->due.ns = INT64_MAX;
+	s->lanes.model = m;
+	s->lanes.take = mark_take;
+	s->lanes.context = s;
 	if (scene_rows_init(&s->rows, m) || arrows_init(&s->arrows) ||
 	    model_observe(m, &observer)) {
 		scenes_free(s);
@@ -374,6 +414,7 @@ void scenes_free(struct scenes *s)
 	for (size_t i = 0; i < s->n_pending; i++)
 		gathering_free(s->pending[i]);
 	arrows_fini(&s->arrows);
+	lanes_fini(&s->lanes);
 	scene_rows_fini(&s->rows);
 	free(s);
 }
@@ -451,10 +492,25 @@ static void scenes_thin(struct scenes *s, size_t pieces_max)
 		qsort(s->all, s->n, sizeof(struct gathering *), by_begin);
 }
 
+static void lanes_thin(struct scenes *s)
+{
+	size_t n = 0, share;
+
+	for (size_t i = 0; i < s->n; i++)
+		n += s->all[i]->scene.n_lanes;
+	share = n ? SCENE_MARKS_ALL / n : 0;
+	if (share < SCENE_LANE_MARKS_MIN)
+		share = SCENE_LANE_MARKS_MIN;
+	for (size_t i = 0; i < s->n; i++)
+		scene_lanes_finish(&s->all[i]->scene, s->accepted, share);
+}
+
 int scenes_finish(struct scenes *s, size_t pieces_max)
 {
+	lanes_finish(&s->lanes);
 	pending_update(s, (struct host_ns){INT64_MAX});
 	scenes_thin(s, pieces_max);
+	lanes_thin(s);
 	for (size_t i = 0; i < s->n; i++) {
 		struct scene *scene = &s->all[i]->scene;
 
@@ -462,7 +518,7 @@ int scenes_finish(struct scenes *s, size_t pieces_max)
 			scene->end = model_now(s->model);
 		scene_names(s, scene);
 	}
-	return s->error ? s->error : s->rows.error;
+	return s->error ? s->error : s->lanes.error ? s->lanes.error : s->rows.error;
 }
 
 const struct scene *scenes_at(const struct scenes *s, size_t index)

@@ -21,6 +21,11 @@ enum {
 	SCENE_PCPUS_MAX = 16,
 	SCENE_ROWS_MAX = SCENE_PCPUS_MAX + 2 * SCENE_VCPUS_MAX,
 	SCENE_ARROWS_MAX = 300,
+	SCENE_LANES_MAX = 24,
+	SCENE_PAIRS_MAX = 16,     /* pairs that the user named */
+	SCENE_MARKS_ALL = 12000,  /* marks of all scenes together */
+	SCENE_LANE_MARKS_MIN = 8, /* of a lane, however many there are */
+	LANE_NAME_BYTES = 128,
 };
 
 /* X(NAME, "name", meaning of state, pid, number and where of its pieces) */
@@ -81,6 +86,39 @@ struct scene_arrow {
 	uint32_t number;         /* for INTERRUPT: its vector */
 };
 
+/* Below the rows of the CPUs: the events that the user chose, and pairs of events. */
+enum lane_kind { LANE_EVENT, LANE_PAIR };
+
+/* What a lane shows. */
+struct lane_key {
+	enum lane_kind kind;
+	uint64_t number; /* of the event, unique among all streams; of the pair, in the user's order
+			  */
+	bool of_vm, of_vcpu; /* it concerns this VM, and this vCPU of it */
+	uint32_t vm, vcpu;
+};
+
+enum { LANE_DOUBTS = 3 };
+
+/* An event, or a pair from its first event to its second. */
+struct lane_mark {
+	struct host_ns begin; /* of the longest that is folded into it */
+	int64_t ns;           /* its length; of an event: 0 */
+	uint32_t n;           /* number of marks that are folded into it, with itself */
+	int64_t sum_ns;       /* their lengths */
+	/* Of a pair: 0 it is a call; 1 if those past losses are; 2 if those past both are. */
+	uint8_t doubt;
+	uint32_t column; /* used while marks are folded */
+};
+
+struct scene_lane {
+	struct lane_key key;
+	char name[LANE_NAME_BYTES];
+	bool cut; /* older marks within the scene were not kept */
+	size_t n, capacity;
+	struct lane_mark *marks; /* by begin, after scenes_finish() */
+};
+
 struct scene_name {
 	bool host; /* a host task; else a guest task */
 	int32_t pid;
@@ -98,6 +136,9 @@ struct scene {
 	size_t n_arrows;
 	struct scene_arrow arrows[SCENE_ARROWS_MAX];
 	uint64_t arrows_left_out;
+	size_t n_lanes;
+	struct scene_lane lanes[SCENE_LANES_MAX];
+	uint64_t marks_left_out; /* of lanes beyond SCENE_LANES_MAX */
 	size_t n_names;
 	struct scene_name *names;
 };
@@ -113,6 +154,13 @@ void scenes_free(struct scenes *s);
 void scenes_incident(struct scenes *s, const struct incident *i);
 /* Adds the arrow of a closed chain (chain_options.closed). */
 void scenes_chain(struct scenes *s, const struct chain *c);
+/* Adds a pair as soon as it is known. number: of its definition, below SCENE_PAIRS_MAX; `name` is
+ * copied. */
+void scenes_pair(struct scenes *s, const struct lane_key *key, const char *name,
+		 const struct lane_mark *mark);
+/* Says that pairs of this definition with up to this doubt (struct lane_mark) are calls; without
+ * it, only those without doubt are shown. Call it before scenes_finish(). */
+void scenes_pair_accept(struct scenes *s, unsigned number, uint8_t doubt);
 /* Completes all scenes; call it after model_finish(). Merges short pieces until all scenes
  * together have about `pieces_max`; each scene gets its share. Returns 0, or -ENOMEM if
  * something is missing. */

@@ -38,24 +38,22 @@ static void facts_event_add(struct stall_facts *f, const struct shown_event *e)
 
 /* ---- hits ---- */
 
-static int vcpu_of_hit(const struct model *m, const struct user_hit *hit, uint32_t *vcpu)
+int shown_hit_vcpu(const struct model *m, const struct user_hit *hit, uint32_t *vm, uint32_t *vcpu)
 {
-	uint32_t vm;
-
 	if (hit->source != VS_SOURCE_HOST)
 		return model_vcpu_of_guest_cpu(m, hit->source, hit->head.cpu, vcpu);
-	return model_vcpu_of_thread(m, hit->head.pid, &vm, vcpu);
+	return model_vcpu_of_thread(m, hit->head.pid, vm, vcpu);
 }
 
 static void on_hit(void *context, const struct user_hit *hit)
 {
 	struct shown_events *s = context;
 	struct shown_hits *of;
-	uint32_t vcpu;
+	uint32_t vm, vcpu;
 
 	/* USER_LIMITED counts hits that became no event. */
-	if (!hit->event || hit->head.type != VS_EVENT_USER || vcpu_of_hit(s->model, hit, &vcpu) ||
-	    vcpu >= VS_CPUS_MAX)
+	if (!hit->event || hit->head.type != VS_EVENT_USER ||
+	    shown_hit_vcpu(s->model, hit, &vm, &vcpu) || vcpu >= VS_CPUS_MAX)
 		return;
 	if (!s->of_vcpu[vcpu])
 		s->of_vcpu[vcpu] = calloc(1, sizeof(*of));

@@ -40,6 +40,9 @@ void shown_events_fini(struct shown_events *s);
 void shown_events_take(struct shown_events *s, const struct host_instant *i);
 /* Returns true for the types of which hits consist, and for LOST, which ends one. */
 bool shown_hits_have(uint16_t type);
+/* Finds the vCPU that a hit belongs to: of a host event that of its thread, of a guest event the
+ * one that runs its CPU. Returns 0 or -ENOENT; *vm is not set for a guest event. */
+int shown_hit_vcpu(const struct model *m, const struct user_hit *hit, uint32_t *vm, uint32_t *vcpu);
 /* Takes such an event of the VM with this number, or of the host: of one of the VM's vCPU threads.
  * A hit is kept when its last record has come. Without memory it is not kept. */
 void shown_hits_take(struct shown_events *s, const struct model *m, uint32_t source,

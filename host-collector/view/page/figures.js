@@ -26,7 +26,8 @@ const LATENCY_WORDS = {
 
 // ---- latencies ----
 
-function latency_figure(map) {
+// words: the title, and what the map is of.
+function latency_figure(map, words) {
 	const rows_ns = data.latencies.rows_ns;
 	const cells = map.cells, by_row = new Map();
 	let low = Infinity, high = 0, most = 0, most_row = 0;
@@ -45,8 +46,8 @@ function latency_figure(map) {
 	const summary = names.map((name, i) => name + " " + duration(map.quantiles[i])).join(", ");
 	const box = el("div", {class: "latency-picture"});
 	const figure = el("figure", {class: "latency"}, el("figcaption", {},
-		el("strong", {}, LATENCY_WORDS[map.kind] || map.kind), ", VM " + map.vm + ": " +
-		plural(map.count, "time") + "; " + summary), box, latency_table(by_row, rows_ns, map));
+		el("strong", {}, words.title), words.of + "; " + summary), box,
+	latency_table(by_row, rows_ns, words.meaning));
 
 	draw_to_width(box, (width) => {
 		const h = 11, top = 6, left = 66, histogram = Math.min(260, width * 0.28);
@@ -54,8 +55,7 @@ function latency_figure(map) {
 		const height = top + rows * h + 26, span = map.columns * map.column_ns;
 		const w = (right - left) / map.columns, y = (row) => top + (high - row) * h;
 		const picture = svg("svg", {viewBox: "0 0 " + width + " " + height, height, role: "img",
-			"aria-label": (LATENCY_WORDS[map.kind] || map.kind) + ", over time and in all: " +
-			summary});
+			"aria-label": words.title + ", over time and in all: " + summary});
 		const levels = Array.from({length: 8}, () => []);
 
 		for (let row = low; row <= high; row++) {
@@ -109,14 +109,19 @@ function latency_figure(map) {
 	return figure;
 }
 
-function latency_table(by_row, rows_ns, map) {
+function latency_table(by_row, rows_ns, meaning) {
 	const rows = [...by_row.entries()].sort((a, b) => a[0] - b[0]);
 
 	return el("details", {}, el("summary", {}, "As a table"), el("table", {class: "plain"},
-		el("thead", {}, el("tr", {}, el("th", {scope: "col"}, map.meaning),
+		el("thead", {}, el("tr", {}, el("th", {scope: "col"}, meaning),
 			el("th", {scope: "col"}, "how often"))), el("tbody", {}, ...rows.map(([row, n]) =>
 			el("tr", {}, el("td", {}, fine(rows_ns[row]) + " to " + fine(rows_ns[row + 1])),
 				el("td", {class: "number"}, count(n)))))));
+}
+
+function vm_latency_figure(map) {
+	return latency_figure(map, {title: LATENCY_WORDS[map.kind] || map.kind, meaning: map.meaning,
+		of: ", VM " + map.vm + ": " + plural(map.count, "time")});
 }
 
 const LATENCY_VMS = 2; // of more VMs only those with a stall are open
@@ -127,7 +132,7 @@ function latency_parts() {
 	const stalled = new Set(report.incidents.map((i) => i.vm));
 
 	if (vms.length <= LATENCY_VMS)
-		return data.latencies.maps.map(latency_figure);
+		return data.latencies.maps.map(vm_latency_figure);
 	return vms.map((vm) => {
 		const maps = data.latencies.maps.filter((map) => map.vm === vm);
 
@@ -135,7 +140,7 @@ function latency_parts() {
 			el("h3", {}, "VM " + vm), el("span", {class: "amount"}, maps.map((map) =>
 				map.kind === "vcpu_wait" ? "waited for a pCPU up to " + duration(map.quantiles[4])
 					: map.kind === "interrupt" ? "interrupts up to " + duration(map.quantiles[4])
-						: "").filter((text) => text).join(", "))), ...maps.map(latency_figure));
+						: "").filter((text) => text).join(", "))), ...maps.map(vm_latency_figure));
 	});
 }
 
@@ -146,6 +151,35 @@ function latency_section() {
 		"stronger where more often. Right: all together. Both scales of counts are logarithmic." +
 		(data.latencies.vms_left_out ? " More VMs than shown have latencies: the first eight " +
 			"are drawn." : "")), ...latency_parts());
+}
+
+// ---- pairs of events ----
+
+// The pairs that are no calls, and why.
+function pair_note(pair) {
+	const parts = [[pair.unpaired_from, "first events without a second"],
+		[pair.unpaired_to, "second events without a first"], [pair.incomplete, "incomplete"],
+		[pair.ambiguous, "ambiguous"]].filter(([n]) => n);
+
+	return parts.length ? el("p", {class: "note"}, "Not counted: " + parts.map(([n, what]) =>
+		count(n) + " " + what).join(", ") + ".") : null;
+}
+
+function pair_figure(pair) {
+	const title = pair.name + ": " + pair.from + " \u2192 " + pair.to;
+
+	return el("div", {class: "pair"}, pair.count ? latency_figure(pair, {title,
+		of: ": " + plural(pair.count, "call") + ", " + duration(pair.total_ns) + " in all",
+		meaning: "from the first event to the second"})
+		: el("p", {}, el("strong", {}, title), ": no calls"), pair_note(pair));
+}
+
+function pairs_section() {
+	if (!data.pairs.length)
+		return null;
+	return section("pairs", "Pairs of events", el("p", {class: "note"}, "Drawn like the latencies. The " +
+		"timelines show each pair as a span, from its first event to its second."),
+	...data.pairs.map(pair_figure));
 }
 
 // ---- tables ----

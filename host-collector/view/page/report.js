@@ -524,7 +524,7 @@ function main() {
 	const summary = section("verdicts", "Verdicts", ...[verdict_list(), overview(), accounts()]
 		.filter((part) => part));
 	const sections = [report.incidents.length || report.vcpus.length ? summary : null, incidents_section(),
-		latency_section(), tables_section(), quality_section()].filter((s) => s);
+		latency_section(), pairs_section(), tables_section(), quality_section()].filter((s) => s);
 
 	document.title = "vcpuscope: " + show(data.recording);
 	document.getElementById("page").append(head(), navigation(sections),

@@ -43,7 +43,8 @@ class Timeline {
 	constructor(scene, context) {
 		this.scene = scene;
 		this.context = context;
-		this.rows = scene.rows.map((raw) => row_decode(raw, context.names[raw.kind].length));
+		this.rows = [...scene.rows.map((raw) => row_decode(raw, context.names[raw.kind].length)),
+			...scene.lanes.map(lane_decode)];
 		this.every = [...this.rows.keys()].filter((i) => this.rows[i].n).sort((a, b) => this.rank(a) - this.rank(b));
 		this.begin = context.begin - scene.begin;
 		this.end = context.end - scene.begin;
@@ -52,7 +53,8 @@ class Timeline {
 		this.arrows = "own";
 		this.own = this.own_arrows();
 		this.groups = new Map();
-		this.order = this.every.length > ROWS_ALL ? this.concerned() : this.every;
+		this.order = this.every.filter((i) => !is_lane(this.rows[i])).length > ROWS_ALL
+			? this.concerned() : this.every;
 		this.focus = {row: 0, piece: -1};
 		this.box = el("div", {class: "timeline"});
 		this.picture = svg("svg", {class: "timeline-picture", tabindex: "0", role: "img"});
@@ -60,14 +62,23 @@ class Timeline {
 		this.build();
 	}
 
-	// pCPUs above, then each vCPU with the guest CPU that it runs.
+	// pCPUs above, then each vCPU with the guest CPU that it runs and its lanes, then the VM's lanes.
 	rank(index) {
+		const row = this.rows[index];
+
+		if (is_lane(row)) {
+			const vcpu = this.rows.findIndex((r) => r.kind === "vcpu" && r.number === row.vcpu);
+			const guest = vcpu >= 0 && this.rows[vcpu + 1].kind === "guest" ? vcpu + 1 : vcpu;
+
+			return vcpu < 0 ? 2000 + index : 1000 + guest + index / 1000;
+		}
 		return (this.rows[index].kind === "pcpu" ? 0 : 1000) + index;
 	}
 
 	// The rows of the incident's vCPU.
 	is_own(row) {
-		return row.kind === "vcpu" && row.number === this.context.vcpu ||
+		return is_lane(row) && row.vcpu === this.context.vcpu ||
+			row.kind === "vcpu" && row.number === this.context.vcpu ||
 			row.kind === "guest" && row.number === this.context.guest_cpu;
 	}
 
@@ -84,7 +95,7 @@ class Timeline {
 	is_culprit(row, i) {
 		const side = row.kind === "guest" ? "guest" : "host";
 
-		return row.kind !== "vcpu" && row.pid[i] > 0 && !(row.kind === "guest" &&
+		return row.kind !== "vcpu" && !is_lane(row) && row.pid[i] > 0 && !(row.kind === "guest" &&
 			row.state[i] > 1) && this.context.culprits.some((c) => c.side === side &&
 			c.pid === row.pid[i]);
 	}
@@ -223,13 +234,14 @@ class Timeline {
 				" not drawn.");
 		if (s.arrows_left_out)
 			notes.push(plural(s.arrows_left_out, "more arrow is", "more arrows are") + " not drawn.");
+		notes.push(...lane_notes(this.rows.filter(is_lane), s.marks_left_out));
 		return notes.length ? el("p", {class: "note"}, notes.join(" ")) : null;
 	}
 
 	legend() {
 		const seen = new Map();
 
-		for (const row of this.rows) {
+		for (const row of this.rows.filter((r) => !is_lane(r))) {
 			for (let i = 0; i < row.n; i++) {
 				const states = row.state[i] >= 0 ? [row.state[i]]
 					: [...row.shares[i].keys()].filter((s) => row.shares[i][s]);
@@ -253,6 +265,9 @@ class Timeline {
 					el("span", {class: "swatch " + k + "-" + s}), name));
 			}
 		}
+		for (const [kind, text] of [["event", "chosen event"], ["pair", "pair of events"]])
+			if (this.every.some((i) => this.rows[i].kind === kind))
+				list.append(el("li", {}, el("span", {class: "swatch lane-" + kind}), text));
 		if (this.context.error_ns)
 			list.append(el("li", {title: "where in the host's time a guest's stamp may lie"},
 				el("span", {class: "swatch-arrow clock-error"}), "clock error \u00b1" +
@@ -296,6 +311,8 @@ class Timeline {
 	}
 
 	label(row) {
+		if (is_lane(row))
+			return row.name + (row.vcpu === undefined ? "" : ", vCPU " + row.vcpu);
 		return {pcpu: "pCPU ", vcpu: "vCPU ", guest: "guest CPU "}[row.kind] + row.number;
 	}
 
@@ -325,6 +342,8 @@ class Timeline {
 
 	// The lines that a piece's tooltip has.
 	describe(row, i) {
+		if (is_lane(row))
+			return lane_lines(row, [i], (t) => this.offset(t));
 		const names = this.context.names[row.kind], length = row.end[i] - row.begin[i];
 		const lines = [];
 
@@ -558,7 +577,24 @@ class Timeline {
 		}
 	}
 
+	// Marks of an event, or spans of a pair.
+	draw_lane(index) {
+		const row = this.rows[index], y = this.y_of(index);
+		const path = lane_path(row, lane_marks(row, this.from, this.until), (t) =>
+			Math.max(this.left, this.x_of(t)), this.width - 6, y, ROW_HEIGHT);
+
+		this.groups.set(index, []);
+		this.picture.append(svg("text", {class: "row-label", x: this.left - 8,
+			y: y + ROW_HEIGHT - 6, "text-anchor": "end"}, lane_label(row, this.left - 12)));
+		if (path)
+			this.picture.append(svg("path", {class: "lane-" + row.kind, d: path}));
+	}
+
 	draw_row(index) {
+		if (is_lane(this.rows[index])) {
+			this.draw_lane(index);
+			return;
+		}
 		const row = this.rows[index], y = this.y_of(index);
 		const paths = this.context.names[row.kind].map(() => []);
 		const last = this.width - 6;
@@ -753,6 +789,12 @@ class Timeline {
 			return tip.hide();
 		const row = this.rows[index], t = this.t_of(x), i = find_last(row.begin, t);
 
+		if (is_lane(row)) {
+			const near = lane_marks(row, this.t_of(x - LANE_NEAR), this.t_of(x + LANE_NEAR));
+
+			return near.length ? tip.show(event, lane_lines(row, near, (at) => this.offset(at)))
+				: tip.hide();
+		}
 		if (i < 0 || row.end[i] < t)
 			return tip.hide();
 		return tip.show(event, [...this.describe(row, i), ...this.bar_lines(index, x)]);

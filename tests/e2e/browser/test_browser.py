@@ -443,6 +443,36 @@ def report_works(page, files):
     quiet(page, "calm report")
 
 
+JOBS = "jobs[slot]=host:jobs:job_issue..guest:jobs:job_done"
+
+
+def pairs_are_drawn(page, files):
+    """Chosen events and pairs: rows of the timeline, with what they stand for; a heat map. At every width, in both
+    colours."""
+    recording = files.simulated("vcpu_not_scheduled.crowd", "jobs", "--jobs", "--seed", "3")
+    path = recording.with_suffix(".html")
+    files.run(files.program, "report", recording, "--format", "html", "--pair", JOBS, "-o", path)
+    looks(page, path, files.out, "jobs", ((400, "light"), (400, "dark"), (1280, "light"), (1280, "dark")), fits=False)
+    page.open(path)
+    expect("each pair has a heat map", page.run("document.querySelectorAll('#pairs .heat').length") and
+           "jobs: host:jobs:job_issue" in text(page, "#pairs"), text(page, "#pairs")[:200])
+    expect("every control has a name", not page.run(NAMELESS), page.run(NAMELESS))
+    rows = page.run("[...document.querySelectorAll('.timeline')][0].querySelectorAll('.lane-event, .lane-pair').length")
+    labels_seen = text(page, ".timeline-picture")
+    expect("events and pairs have rows", rows > 4 and "job_done" in labels_seen and "jobs" in labels_seen, labels_seen)
+    x, y, _, _ = page.box(".timeline-picture")
+    at = page.run("""document.querySelector('.timeline-picture path.lane-pair').getAttribute('d').slice(1)
+        .split('h')[0].split(' ').map(Number)""")
+    page.hover(x + at[0] + 1, y + at[1] + 2)
+    tip = text(page, ".tip")
+    expect("hovering a pair tells its length", "jobs" in tip and " for " in tip or "in all, the longest" in tip, tip)
+    drawn = page.run("""(() => { const path = document.querySelector('.timeline-picture path.lane-pair');
+        return path.getAttribute('d').split('M').length - 1; })()""")
+    width = page.run("document.querySelector('.timeline-picture').getBoundingClientRect().width")
+    expect("not more marks than pixels", drawn <= 3 * width, (drawn, width))
+    quiet(page, "pairs")
+
+
 # ---- flame graphs ----
 
 FOLDED = """app;main;read_all;vfs_read_[k] 400
@@ -620,7 +650,7 @@ def main():
         return 77
     files = Files(build, out)
     with devtools.Browser() as page:
-        for test in (report_works, pictures_name_the_culprit, many_vms_are_readable, graphs_work, graphs_follow_the_window,
+        for test in (report_works, pairs_are_drawn, pictures_name_the_culprit, many_vms_are_readable, graphs_work, graphs_follow_the_window,
                      differences_work, readme_pictures_are_current):
             try:
                 test(page, files)
