@@ -62,10 +62,8 @@ def rows_differ(wanted, rows):
     return None
 
 
-def golden(e, update):
-    """Segments and incident.json of earlier versions stay readable by the queries of today, delivered twice."""
-    e.query("CREATE OR REPLACE MACRO vcpuscope_hours_ago(h) AS 0" if e.name == "duckdb" else
-            "CREATE OR REPLACE FUNCTION vcpuscope_hours_ago AS (h) -> 0")
+def golden_load(e):
+    """Segments and incident.json, delivered twice."""
     with tempfile.TemporaryDirectory() as again:
         for path in (GOLDEN / "segments").iterdir():
             shutil.copy(path, pathlib.Path(again) / path.name.replace(".jsonl", "-again.jsonl"))
@@ -73,14 +71,45 @@ def golden(e, update):
             e.load(folder)
     for _ in range(2):
         e.load_incident_1(GOLDEN / "*")
+
+
+def golden_answers(e):
+    """Of all queries, over all time."""
+    e.query("CREATE OR REPLACE MACRO vcpuscope_hours_ago(h) AS 0" if e.name == "duckdb" else
+            "CREATE OR REPLACE FUNCTION vcpuscope_hours_ago AS (h) -> 0")
+    return {query.stem: e.run(query, {"incident_id": GOLDEN_INCIDENT}) for query in engine.QUERIES}
+
+
+def golden_upgraded(open_engine, folder):
+    """A database that the first version made and filled has, after the upgrade, the answers of a new one; also when
+    the same lines are delivered to the loader of today."""
+    e = open_engine(folder, engine.FIRST_VERSION)
+    golden_load(e)
+    first = e.query("SELECT max(version) AS version FROM schema_version")[0]["version"]
+    assert first == 1, f"{e.name}: the first version is {first}"
+    e.upgrade()
+    golden_check(e, golden_answers(e))
+    e.schemas_apply()
+    golden_load(e)
+    golden_check(e, golden_answers(e))
+    e.close()
+
+
+def golden(e, update):
+    """Segments and incident.json of earlier versions stay readable by the queries of today."""
+    golden_load(e)
     schema_columns(e)
-    answers = {query.stem: e.run(query, {"incident_id": GOLDEN_INCIDENT}) for query in engine.QUERIES}
+    answers = golden_answers(e)
     file = GOLDEN / "answers.json"
     if update:
         file.write_text("{\n" + ",\n".join(
             f'"{name}": [' + ",".join("\n " + json.dumps(row) for row in rows) + "]"
             for name, rows in answers.items()) + "\n}\n")
-    for name, wanted in json.loads(file.read_text()).items():
+    golden_check(e, answers)
+
+
+def golden_check(e, answers):
+    for name, wanted in json.loads((GOLDEN / "answers.json").read_text()).items():
         wrong = rows_differ(wanted, answers[name])
         assert not wrong, f"{e.name}: {name}: {wrong}"
     assert {"web1"} <= {row["victim"] for row in answers["culprit-pairs"]}, "the culprits of /2 are missing"
@@ -209,9 +238,10 @@ def main():
     p.add_argument("--engine", choices=("duckdb", "clickhouse"), help="this one only")
     p.add_argument("--seeds", metavar="A-B", help="the fleets of these seeds, without the other checks")
     a = p.parse_args()
-    openers = {"duckdb": lambda folder: engine.DuckDB(a.build)}
+    openers = {"duckdb": lambda folder, files=engine.FLEET: engine.DuckDB(a.build, files=files)}
     if FULL or a.engine:
-        openers["clickhouse"] = lambda folder: engine.ClickHouse(a.build, str(pathlib.Path(folder) / "clickhouse"))
+        openers["clickhouse"] = lambda folder, files=engine.FLEET: engine.ClickHouse(
+            a.build, str(pathlib.Path(folder) / "clickhouse"), files)
     if a.engine:
         openers = {a.engine: openers[a.engine]}
     if not a.seeds:
@@ -226,6 +256,7 @@ def main():
             e = open_engine(folder)
             golden(e, a.update and name == "duckdb")
             e.close()
+            golden_upgraded(open_engine, pathlib.Path(folder) / "first")
         count = 1 if not FULL else 100 if name == "duckdb" else 10
         fleets(name, open_engine, a.build, range(1, count + 1))
 
