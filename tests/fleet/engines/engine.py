@@ -92,6 +92,16 @@ class Engine:
         self.files = FLEET / self.name
         self.schemas_apply()
 
+    def text(self, text):
+        """TEXT in SQL."""
+        text = text.replace("'", "''")
+        return "'" + (text.replace("\\", "\\\\") if self.name == "clickhouse" else text) + "'"
+
+    def time_stop(self):
+        """Every record is of the last hour for the queries."""
+        self.query("CREATE OR REPLACE MACRO vcpuscope_hours_ago(h) AS 0" if self.name == "duckdb" else
+                   "CREATE OR REPLACE FUNCTION vcpuscope_hours_ago AS (h) -> 0")
+
     def refresh(self):
         """Computes what the engine computes from time to time."""
 
@@ -114,7 +124,7 @@ class DuckDB(Engine):
         self.schemas_apply()
 
     def load(self, folder):
-        self.query(f"SET VARIABLE outbox = '{folder}'")
+        self.query(f"SET VARIABLE outbox = {self.text(str(folder))}")
         self.run(self.files / "load.sql")
 
     def load_incident_1(self, folders):
@@ -133,8 +143,8 @@ class ClickHouse(Engine):
         for path in sorted(pathlib.Path(folder).glob("*.jsonl")):
             table = path.name.split("-")[0]
             self.query("SET input_format_skip_unknown_fields = 1")
-            self.query(f"INSERT INTO vcpuscope.{table} SETTINGS insert_deduplication_token = '{path.name}' "
-                       f"FORMAT JSONEachRow {path.read_text()}")
+            self.query(f"INSERT INTO vcpuscope.{table} FROM INFILE {self.text(str(path))} "
+                       f"SETTINGS insert_deduplication_token = '{path.name}' FORMAT JSONEachRow")
         self.refresh()
 
     def load_incident_1(self, folders):
