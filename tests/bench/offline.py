@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The work on recordings that is measured: which command reads which generated recording."""
+"""The work on recordings that is measured: which command reads which generated recording. bench_offline and
+compare share it."""
 import pathlib
 import subprocess
 import typing

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tools of the benchmarks: figures, the table of `run`, and that `run` leaves no process behind.
-usage: test_bench.py [--build DIR] [unittest arguments]"""
+"""The tools of the benchmarks: figures, the table of `run`, what `run` and `compare` leave behind, and the statistics
+of `compare`. usage: test_bench.py [--build DIR] [--itself] [unittest arguments]"""
 import argparse
 import importlib.machinery
 import importlib.util
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import figures  # noqa: E402
+import ratios  # noqa: E402
 import table  # noqa: E402
 
 BUILD = HERE.parents[1] / "build"
@@ -172,9 +174,125 @@ class Litter(unittest.TestCase):
             self.assertEqual(running(self.mark), [], number)
 
 
+class Statistics(unittest.TestCase):
+    def test_known_ranks(self):
+        """Of tables of the sign test."""
+        for n, k in ((6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (15, 4), (20, 6), (25, 8), (50, 18), (100, 40)):
+            self.assertEqual(ratios.rank(n), k, n)
+
+    def test_known_samples(self):
+        self.assertEqual(ratios.interval([0.9, 1.1, 1.0, 1.2, 0.8, 1.3]), (1.05, 0.8, 1.3))
+        self.assertEqual(ratios.interval([n / 100 for n in range(95, 106)]), (1.0, 0.96, 1.04))
+        self.assertRaises(ValueError, ratios.interval, [1.0] * 5)
+
+    def test_verdicts(self):
+        for low, high, verdict in ((0.9, 0.96, "SLOWER"), (0.9, 0.97, "ok, but unsure"), (0.97, 1.2, "ok"),
+                                   (0.5, 1.5, "ok, but unsure")):
+            self.assertEqual(ratios.verdict(low, high, 0.97), verdict)
+
+    @staticmethod
+    def pairs(seed, slowdown, n, busy):
+        """Each run is disturbed by itself: by some percent always, by up to 30 % at times on a busy machine."""
+        dice = random.Random(seed)
+
+        def took(true):
+            return true * (1 + abs(dice.gauss(0, 0.03)) + (dice.random() < busy) * dice.uniform(0, 0.3))
+        return [took(1) / took(slowdown) for _ in range(n)]
+
+    def alarms(self, slowdown, n, busy):
+        return sum(ratios.verdict(*ratios.interval(self.pairs(seed, slowdown, n, busy))[1:], 0.97) == "SLOWER"
+                   for seed in range(100))
+
+    def test_a_planted_slowdown_of_10_percent_is_found(self):
+        self.assertGreaterEqual(self.alarms(1.10, 11, 0), 95)
+        self.assertGreaterEqual(self.alarms(1.10, 21, 0.1), 95)
+
+    def test_equal_ones_raise_no_alarm(self):
+        self.assertLessEqual(self.alarms(1.0, 11, 0), 5)
+        self.assertLessEqual(self.alarms(1.0, 21, 0.1), 5)
+
+    def test_the_interval_holds_the_median_as_often_as_it_says(self):
+        held = 0
+        for seed in range(1000):
+            dice = random.Random(seed)
+            _, low, high = ratios.interval([dice.expovariate(1) for _ in range(11)])
+            held += low <= 0.6931 <= high
+        self.assertGreaterEqual(held, 950)
+
+
+class Compare(unittest.TestCase):
+    """`compare` in a small repository, whose build can be made to fail or to last."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="test_bench.")
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name)
+        self.tmp = self.tree / "tmp"
+        (self.tree / "tests/bench").mkdir(parents=True)
+        self.tmp.mkdir()
+        for name in ("compare", "figures.py", "offline.py", "ratios.py"):
+            shutil.copy(HERE / name, self.tree / "tests/bench" / name)
+        (self.tree / "CMakePresets.json").write_text('{"version": 3, "configurePresets": [{"name": "release", '
+                                                     '"generator": "Ninja", "binaryDir": "${sourceDir}/build"}]}')
+        self.git("init", "-q")
+
+    def git(self, *words):
+        done = subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@example.org", *words], cwd=self.tree,
+                              check=True, stdout=subprocess.PIPE, text=True)
+        return done.stdout
+
+    def commit(self, cmake):
+        (self.tree / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.20)\nproject(x NONE)\n{cmake}\n")
+        self.git("add", "CMakeLists.txt", "CMakePresets.json")
+        self.git("commit", "-q", "-m", "x")
+
+    def start(self, *words):
+        return subprocess.Popen([self.tree / "tests/bench/compare", "--no-build", *words], stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, env={**os.environ, "TMPDIR": str(self.tmp)})
+
+    def check_nothing_left(self):
+        self.assertEqual(len(self.git("worktree", "list").splitlines()), 1)
+        self.assertEqual(list(self.tmp.iterdir()), [])
+
+    def test_a_revision_that_does_not_build_is_a_skip_with_the_reason(self):
+        self.commit('message(FATAL_ERROR "no compiler on the moon")')
+        for rev, reason in (("HEAD", "no compiler on the moon"), ("nowhere", "no revision nowhere")):
+            process = self.start(rev)
+            out, _ = process.communicate(timeout=PATIENCE_S)
+            self.assertEqual(process.returncode, 77, out)
+            self.assertIn(reason, out)
+            self.check_nothing_left()
+
+    def test_an_interrupted_build_leaves_nothing(self):
+        mark = f"1000.{random.randrange(10**9):09}"
+        self.commit(f"execute_process(COMMAND sleep {mark})")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start("HEAD")
+            until("it builds", lambda: running(mark))
+            process.send_signal(number)
+            out, _ = process.communicate(timeout=PATIENCE_S)
+            self.assertEqual(process.returncode, 130 if number == signal.SIGINT else 143, out)
+            self.assertEqual(running(mark), [])
+            self.check_nothing_left()
+
+
+def compare_itself():
+    """The last commit against this tree, which a test expects to be equal: a real build, real figures."""
+    if os.environ.get("VCPUSCOPE_TEST_FULL") != "1":
+        print("skipped: builds the last commit and measures it for minutes: tests/run --full")
+        return 77
+    done = subprocess.run([HERE / "compare", "HEAD", "--no-build", "--events", "1000000"], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    print(done.stdout)
+    return done.returncode
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--build", type=pathlib.Path, default=BUILD)
+    parser.add_argument("--itself", action="store_true")
     options, rest = parser.parse_known_args()
+    if options.itself:
+        sys.exit(compare_itself())
     BUILD = options.build
     unittest.main(argv=[sys.argv[0], *rest])
