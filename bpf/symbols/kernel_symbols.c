@@ -13,7 +13,14 @@ struct symbol {
 	uint32_t name, module; /* offsets into names */
 };
 
+/* Addresses of the entries of interrupts: two blocks of neighbours, if not one. */
+enum { ENTRIES_MAX = 4 };
+
 struct kallsyms {
+	struct {
+		uint64_t begin, end;
+	} entries[ENTRIES_MAX];
+	size_t n_entries;
 	struct byte_buffer symbols; /* of struct symbol, sorted by address */
 	struct byte_buffer names;   /* NUL-terminated; the first is "" */
 	uint64_t modules;           /* modules_read() when it was loaded */
@@ -101,6 +108,29 @@ static uint64_t modules_read(void)
 	return hash;
 }
 
+static bool is_interrupt_entry(const char *name)
+{
+	return !strncmp(name, "asm_sysvec_", 11) || !strcmp(name, "asm_common_interrupt");
+}
+
+static void entries_find(struct kallsyms *k)
+{
+	const struct symbol *all = symbols(k);
+
+	for (size_t i = 0; i + 1 < count(k); i++) {
+		const uint64_t begin = all[i].address, end = all[i + 1].address;
+
+		if (!is_interrupt_entry((const char *)k->names.data + all[i].name))
+			continue;
+		if (k->n_entries && k->entries[k->n_entries - 1].end == begin) {
+			k->entries[k->n_entries - 1].end = end;
+		} else if (k->n_entries < ENTRIES_MAX) {
+			k->entries[k->n_entries].begin = begin;
+			k->entries[k->n_entries++].end = end;
+		}
+	}
+}
+
 int kallsyms_load(const char *path, struct kallsyms **out)
 {
 	FILE *f = fopen(path ? path : "/proc/kallsyms", "re");
@@ -130,6 +160,7 @@ int kallsyms_load(const char *path, struct kallsyms **out)
 		return err;
 	}
 	qsort(k->symbols.data, count(k), sizeof(struct symbol), symbol_compare);
+	entries_find(k);
 	*out = k;
 	return 0;
 }
@@ -181,4 +212,17 @@ bool kallsyms_lookup(const struct kallsyms *k, uint64_t address, struct kallsyms
 	out->module = (const char *)k->names.data + all[low - 1].module;
 	out->offset = address - all[low - 1].address;
 	return true;
+}
+
+size_t kallsyms_interrupt_frames(const struct kallsyms *k, const uint64_t *frames, size_t n)
+{
+	size_t own = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t e = 0; e < k->n_entries; e++) {
+			if (frames[i] > k->entries[e].begin && frames[i] <= k->entries[e].end)
+				own = i + 1;
+		}
+	}
+	return own;
 }

@@ -28,5 +28,9 @@ struct kallsyms_symbol {
 /* Finds the last code symbol at or before `address`. Returns false if there is none. The strings of
  * `out` are borrowed from `k`. */
 bool kallsyms_lookup(const struct kallsyms *k, uint64_t address, struct kallsyms_symbol *out);
+/* Returns how many of the frames (leaf first) belong to an interrupt of the task, up to the entry
+ * of the outermost one; 0: none of them is such an entry. What follows is what was interrupted. x86
+ * by IDT; elsewhere always 0. */
+size_t kallsyms_interrupt_frames(const struct kallsyms *k, const uint64_t *frames, size_t n);
 
 #endif

@@ -28,6 +28,8 @@ enum {
 	/* Distinct stacks remembered; when full, all are forgotten and get new ids. */
 	KNOWN_SLOTS = 16384,
 	KNOWN_MAX = KNOWN_SLOTS / 2,
+	RECENT_SLOTS = 256, /* a power of two */
+	RECENT_MS = 30000,  /* its process may map other files */
 };
 
 enum raw_state { RAW_NEW, RAW_ASKED, RAW_READY };
@@ -38,7 +40,10 @@ struct raw {
 	uint64_t err_ticks, offered_ms;
 	uint64_t tag;                     /* of the question */
 	uint64_t time;                    /* of its event; 0: not known yet */
+	uint64_t hash;                    /* of the record's content */
+	uint32_t id;                      /* of its stack; 0: not known yet */
 	bool gone;                        /* its process */
+	bool unnamed;                     /* the namer did not answer, or not for all of it */
 	struct message_stack_frame *user; /* what the namer said */
 	size_t n_user;
 	uint64_t kernel[KERNEL_MAX];
@@ -47,6 +52,14 @@ struct raw {
 
 struct known {
 	uint64_t hash; /* of the STACK message's content; 0: free */
+	uint32_t id;
+};
+
+/* A record that was named a short time ago. An idle vCPU's thread waits at the same place with the
+ * same stack, again and again. */
+struct recent {
+	uint64_t hash; /* of the record's content; 0: free */
+	uint64_t named_ms;
 	uint32_t id;
 };
 
@@ -69,6 +82,7 @@ struct stack_writer {
 	struct bucket waits, shorts, samples;
 	struct known *known;
 	size_t n_known;
+	struct recent recent[RECENT_SLOTS]; /* by hash */
 	uint32_t last_id, seq;
 	struct vs_event events[WAITING_MAX];
 	struct stack_writer_stats stats;
@@ -176,9 +190,73 @@ static bool is_welcome(struct stack_writer *s, enum vs_stack_role role, uint64_t
 	return s->n_raw < WAITING_MAX && token_take(&s->waits, PER_SECOND, now_ms);
 }
 
-void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stack,
+static uint64_t words_mix(uint64_t hash, const void *data, size_t len)
+{
+	const uint8_t *bytes = data;
+	uint64_t word = 0;
+
+	for (; len >= sizeof(word); bytes += sizeof(word), len -= sizeof(word)) {
+		memcpy(&word, bytes, sizeof(word));
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+		hash ^= hash >> 32;
+	}
+	word = 0;
+	if (len)
+		memcpy(&word, bytes, len);
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+	return hash ^ hash >> 32;
+}
+
+/* Of all that the names depend on. */
+static uint64_t record_hash(const struct capture_stack *stack)
+{
+	const uint64_t head[] = {(uint64_t)(uint32_t)stack->tid << 32 | (uint32_t)stack->tgid,
+				 stack->n_kernel, stack->has_user, stack->user.copied_bytes};
+	uint64_t hash = words_mix(0, head, sizeof(head));
+
+	hash = words_mix(hash, stack->kernel, stack->n_kernel * sizeof(*stack->kernel));
+	if (stack->has_user) {
+		hash = words_mix(hash, stack->user.regs, sizeof(stack->user.regs));
+		hash = words_mix(hash, stack->user.copied, stack->user.copied_bytes);
+	}
+	return hash ? hash : 1;
+}
+
+/* Of a waker that an interrupt interrupted only the interrupt's frames: the task that it met has
+ * not woken anybody, and each time it is another one. */
+static struct capture_stack interrupted_cut(const struct stack_writer *s,
+					    const struct capture_stack *stack)
+{
+	struct capture_stack cut = *stack;
+	size_t own;
+
+	if (stack->role != VS_STACK_WAKER || !s->names->kallsyms)
+		return cut;
+	own = kallsyms_interrupt_frames(s->names->kallsyms, stack->kernel, stack->n_kernel);
+	if (!own)
+		return cut;
+	cut.n_kernel = own;
+	cut.has_user = false;
+	return cut;
+}
+
+static struct recent *recent_slot(struct stack_writer *s, uint64_t hash)
+{
+	return &s->recent[hash % RECENT_SLOTS];
+}
+
+/* The stack of an equal record; 0: it is not known. */
+static uint32_t recent_find(struct stack_writer *s, uint64_t hash, uint64_t now_ms)
+{
+	const struct recent *r = recent_slot(s, hash);
+
+	return r->hash == hash && now_ms - r->named_ms < RECENT_MS ? r->id : 0;
+}
+
+void stack_writer_offer(struct stack_writer *s, const struct capture_stack *offered,
 			uint64_t err_ticks, uint64_t now_ms)
 {
+	const struct capture_stack cut = interrupted_cut(s, offered), *stack = &cut;
 	struct raw *raw;
 
 	s->stats.seen++;
@@ -187,15 +265,19 @@ void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stac
 		s->stats.skipped++;
 		return;
 	}
-	raw->state = stack->has_user ? RAW_NEW : RAW_READY;
 	raw->stack = *stack;
 	raw->err_ticks = err_ticks;
 	raw->offered_ms = now_ms;
 	raw->time = 0;
-	raw->gone = false;
+	raw->gone = raw->unnamed = false;
 	free(raw->user);
 	raw->user = NULL;
 	raw->n_user = 0;
+	raw->hash = record_hash(stack);
+	raw->id = recent_find(s, raw->hash, now_ms);
+	raw->state = stack->has_user && !raw->id ? RAW_NEW : RAW_READY;
+	if (raw->id)
+		return;
 	if (raw->stack.n_kernel > KERNEL_MAX)
 		raw->stack.n_kernel = KERNEL_MAX;
 	if (raw->stack.n_kernel)
@@ -276,8 +358,10 @@ static void on_names(void *context, uint64_t tag, enum naming_outcome outcome,
 		return;
 	raw->state = RAW_READY;
 	raw->gone = outcome == NAMING_GONE;
+	raw->unnamed = outcome != NAMING_DONE;
 	s->stats.bare += outcome == NAMING_WITHOUT || outcome == NAMING_UNAVAILABLE;
 	raw->user = n ? malloc(n * sizeof(*frames)) : NULL;
+	raw->unnamed |= !raw->user;
 	if (!raw->user)
 		return;
 	memcpy(raw->user, frames, n * sizeof(*frames));
@@ -295,7 +379,8 @@ static void names_ask(struct stack_writer *s, struct raw *raw)
 		raw->state = RAW_ASKED;
 	else if (err != -EAGAIN)
 		raw->state = RAW_READY;
-	s->stats.bare += raw->state == RAW_READY;
+	raw->unnamed = raw->state == RAW_READY;
+	s->stats.bare += raw->unnamed;
 }
 
 /* Is it to be written now, with names or without? */
@@ -306,6 +391,7 @@ static bool raw_ready(struct stack_writer *s, struct raw *raw, uint64_t now_ms)
 	if (raw->state != RAW_READY && now_ms - raw->offered_ms >= PATIENCE_MS) {
 		namer_forget(s->names->namer, s, raw->tag);
 		raw->state = RAW_READY;
+		raw->unnamed = true;
 		s->stats.bare++;
 	}
 	return raw->state == RAW_READY;
@@ -341,6 +427,7 @@ void stack_writer_settle(struct stack_writer *s, int ms)
 	} while (waiting && clock_monotonic_ns() - begin_ns < (uint64_t)ms * 1000000);
 	for (size_t i = 0; i < s->n_raw && waiting; i++) {
 		s->stats.bare += s->raw[i]->state != RAW_READY;
+		s->raw[i]->unnamed |= s->raw[i]->state != RAW_READY;
 		s->raw[i]->state = RAW_READY;
 	}
 	namer_forget(s->names->namer, s, UINT64_MAX);
@@ -393,6 +480,7 @@ static int stack_identify(struct stack_writer *s, struct frame_writer *w, struct
 		return err;
 	if (s->n_known == KNOWN_MAX) {
 		memset(s->known, 0, KNOWN_SLOTS * sizeof(*s->known));
+		memset(s->recent, 0, sizeof(s->recent));
 		s->n_known = 0;
 		slot = hash % KNOWN_SLOTS;
 	}
@@ -401,6 +489,26 @@ static int stack_identify(struct stack_writer *s, struct frame_writer *w, struct
 	s->n_known++;
 	s->stats.distinct++;
 	return 0;
+}
+
+/* The id of the record's stack, for which it is named if need be. 0: it has no frames. 0 or
+ * -errno. */
+static int raw_identify(struct stack_writer *s, const struct raw *raw, uint64_t now_ms,
+			struct frame_writer *w, struct byte_buffer *out, uint32_t *id)
+{
+	int err;
+
+	*id = raw->id;
+	if (*id)
+		return 0;
+	stack_name(s, raw);
+	if (!s->message.n_frames)
+		return 0;
+	err = stack_identify(s, w, out, id);
+	if (!err && !raw->unnamed)
+		*recent_slot(s, raw->hash) =
+			(struct recent){.hash = raw->hash, .named_ms = now_ms, .id = *id};
+	return err;
 }
 
 /*
@@ -470,14 +578,13 @@ int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t 
 			s->raw[kept++] = raw;
 			continue;
 		}
-		stack_name(s, raw);
-		if (!s->message.n_frames) {
+		err = raw_identify(s, raw, now_ms, w, out, &id);
+		if (err)
+			break;
+		if (!id) {
 			s->stats.empty++;
 			continue;
 		}
-		err = stack_identify(s, w, out, &id);
-		if (err)
-			break;
 		s->events[n] = (struct vs_event){
 			.time = time,
 			.cpu = VS_CPU_COLLECTOR,

@@ -11,6 +11,9 @@
  * Limits per second: 200 stacks of long waits, 100 of short waits, 1000 samples. At most 128 stacks
  * wait for names. Stacks beyond these limits are counted and dropped; the wait itself stays on the
  * timeline without a stack.
+ *
+ * A record equal to one that was named within the last 30 s, in all registers, addresses and bytes,
+ * has the same stack and needs no answer of the other process.
  */
 #ifndef RECORD_STACK_WRITER_H
 #define RECORD_STACK_WRITER_H

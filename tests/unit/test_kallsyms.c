@@ -71,6 +71,29 @@ static void test_lookup(void **state)
 	kallsyms_free(k);
 }
 
+static void test_frames_of_an_interrupt_end_at_its_entry(void **state)
+{
+	/* Return addresses: behind the call, so that the last one of a function may be its end. */
+	const uint64_t timer[] = {0x9000, 0x9010, 0x1210, 0x9020},
+		       nested[] = {0x9000, 0x1110, 0x9010, 0x1300, 0x9020},
+		       call[] = {0x9000, 0x1200 - 0x180, 0x9020};
+	struct kallsyms *k = NULL;
+
+	(void)state;
+	assert_int_equal(load("0000000000001000 T asm_exc_page_fault\n"
+			      "0000000000001100 T asm_common_interrupt\n"
+			      "0000000000001200 T asm_sysvec_apic_timer_interrupt\n"
+			      "0000000000001300 T ret_from_fork\n"
+			      "0000000000009000 T schedule\n",
+			      &k),
+			 0);
+	assert_int_equal(kallsyms_interrupt_frames(k, timer, 4), 3);
+	assert_int_equal(kallsyms_interrupt_frames(k, nested, 5), 4);
+	assert_int_equal(kallsyms_interrupt_frames(k, call, 3), 0);
+	assert_int_equal(kallsyms_interrupt_frames(k, NULL, 0), 0);
+	kallsyms_free(k);
+}
+
 static void test_hidden_addresses_are_an_error(void **state)
 {
 	struct kallsyms *k = NULL;
@@ -99,6 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_frames_of_an_interrupt_end_at_its_entry),
 		cmocka_unit_test(test_hidden_addresses_are_an_error),
 		cmocka_unit_test(test_refresh_keeps_what_is_current),
 	};

@@ -277,6 +277,41 @@ static void test_what_waits_for_names_holds_the_promise_back_but_not_for_ever(vo
 	assert_int_equal(stats.bare, 1);
 }
 
+static void test_an_equal_record_needs_no_second_answer(void **state)
+{
+	struct rig *r = *state;
+	struct stack_writer_stats stats = {0};
+	uint32_t id;
+
+	user_offer(r, getpid(), 5000 * MS);
+	for (int i = 0; i < 2000 && !r->n_events; i++) {
+		flush(r, 0, 1);
+		usleep(10000);
+	}
+	assert_int_equal(r->n_stacks, 1);
+	id = r->stack.id;
+	r->now_ms += 29000;
+	user_offer(r, getpid(), 6000 * MS);
+	flush(r, 0, 1);
+	assert_int_equal(stack_writer_hold(r->writer), UINT64_MAX);
+	assert_int_equal(r->n_stacks, 0);
+	assert_int_equal(r->n_events, 1);
+	assert_int_equal(r->events[0].arg0, id);
+	/* Another process's, and the same one's after a while, which may have other files then. */
+	user_offer(r, 1 << 29, 7000 * MS);
+	for (int i = 0; i < 2000 && !stats.empty; i++) {
+		flush(r, 0, 1);
+		assert_int_equal(r->n_events, 0);
+		stack_writer_stats_get(r->writer, &stats);
+		usleep(10000);
+	}
+	assert_int_equal(stats.empty, 1);
+	r->now_ms += 1000;
+	user_offer(r, getpid(), 8000 * MS);
+	flush(r, 0, 1);
+	assert_int_equal(r->n_events, 0);
+}
+
 static void test_kernel_addresses_are_named(void **state)
 {
 	struct rig *r = *state;
@@ -308,6 +343,62 @@ static void test_kernel_addresses_are_named(void **state)
 	assert_true(r->stack.frames[0].kernel);
 }
 
+/* The first code symbol of this name; 0: there is none, or the kernel hides it. */
+static uint64_t kernel_address(const char *name)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	unsigned long long address;
+	char line[256], found[128];
+	uint64_t result = 0;
+
+	while (f && !result && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx %*c %127s", &address, found) == 2 && !strcmp(found, name))
+			result = address;
+	}
+	if (f)
+		fclose(f);
+	return result;
+}
+
+static void test_what_an_interrupt_met_has_woken_nobody(void **state)
+{
+	struct rig *r = *state;
+	const uint64_t schedule = kernel_address("schedule"),
+		       entry = kernel_address("asm_sysvec_apic_timer_interrupt");
+	const uint64_t kernel[] = {schedule + 5, entry + 5, schedule + 9};
+	struct capture_stack stack = {.time = 5000 * MS,
+				      .tid = getpid(),
+				      .tgid = getpid(),
+				      .explains = 500,
+				      .wait_ns = 1000000,
+				      .role = VS_STACK_WAKER,
+				      .n_kernel = 3,
+				      .kernel = kernel,
+				      .has_user = true,
+				      .user = {.regs[16] = 0x1234567}};
+
+	if (!schedule || !entry) {
+		print_message("SKIP: kernel addresses are hidden from us, or it is not x86\n");
+		skip();
+	}
+	stack_writer_offer(r->writer, &stack, 0, 0);
+	flush(r, 0, 1); /* at once: no user frames are to be named */
+	assert_int_equal(r->n_events, 1);
+	assert_int_equal(r->stack.n_frames, 2);
+	assert_string_equal(r->stack.frames[1].symbol, "asm_sysvec_apic_timer_interrupt");
+	/* Directly from user mode. */
+	stack.n_kernel = 2;
+	stack_writer_offer(r->writer, &stack, 0, 0);
+	flush(r, 0, 1);
+	assert_int_equal(r->n_events, 1);
+	assert_int_equal(r->n_stacks, 0);
+	/* A task that waits was not interrupted in place of another one. */
+	stack.role = VS_STACK_WAITER;
+	stack_writer_offer(r->writer, &stack, 0, 0);
+	flush(r, 0, 1);
+	assert_int_equal(r->n_events, 0);
+}
+
 #define RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
 
 int main(int argc, char **argv)
@@ -323,7 +414,9 @@ int main(int argc, char **argv)
 		RIG(test_short_waits_leave_room_for_long_ones),
 		RIG(test_stack_of_a_process_that_is_gone_is_no_event),
 		RIG(test_what_waits_for_names_holds_the_promise_back_but_not_for_ever),
+		RIG(test_an_equal_record_needs_no_second_answer),
 		RIG(test_kernel_addresses_are_named),
+		RIG(test_what_an_interrupt_met_has_woken_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
