@@ -21,7 +21,6 @@ struct model *model_new(void)
 	if (!m)
 		return NULL;
 	m->by_thread = calloc(THREADS_INDEXED, sizeof(struct vm_vcpu *));
-	m->stacks.classifies = true;
 	m->user_events = user_events_new();
 	if (!m->by_thread || !m->user_events || lru_init(&m->threads, THREADS_INDEXED) ||
 	    names_init(&m->names) || stacks_init(&m->stacks)) {
@@ -169,10 +168,9 @@ static bool paused_at(void *context, const struct vcpu *v, struct host_ns t, str
 
 static enum wait_class class_of(void *context, const struct vcpu *v, uint32_t id)
 {
-	const struct model *m = context;
-	const struct stack *stack = stacks_get(&m->stacks, id);
+	struct model *m = context;
 
-	return stack ? stack->wait_class[((const struct vm_vcpu *)v)->vm->kvm] : WAIT_NONE;
+	return stacks_wait_class(&m->stacks, id, ((const struct vm_vcpu *)v)->vm->kvm);
 }
 
 /* Keeps the holders of a wait that is over. Without memory for them, the longest is known. */

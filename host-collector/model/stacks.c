@@ -57,11 +57,12 @@ static void item_free(struct stacks *s, uint32_t slot)
 }
 
 /* Once for each stack: it costs microseconds, and a thread may wait with the same stack a hundred
- * times a second. */
+ * times a second. Of most stacks nobody asks: they show who woke a thread. */
 static void stack_classify(struct stack *stack)
 {
 	const char *symbols[VS_STACK_FRAMES_MAX];
 
+	stack->classified = true;
 	for (size_t i = 0; i < stack->n_frames; i++)
 		symbols[i] = stack->frames[i].symbol;
 	for (int kvm = 0; kvm < 2; kvm++)
@@ -87,7 +88,7 @@ int stacks_put(struct stacks *s, uint64_t key, const struct message_stack *m)
 	stack->id = m->id;
 	stack->pid = m->pid;
 	stack->n_frames = m->n_frames;
-	stack->wait_class[0] = stack->wait_class[1] = WAIT_NONE;
+	stack->classified = false;
 	at = (char *)&stack->frames[m->n_frames];
 	for (size_t i = 0; i < m->n_frames; i++) {
 		const struct message_stack_frame *from = &m->frames[i];
@@ -99,8 +100,6 @@ int stacks_put(struct stacks *s, uint64_t key, const struct message_stack *m)
 			.kernel = from->kernel,
 		};
 	}
-	if (s->classifies)
-		stack_classify(stack);
 	slot = lru_put(&s->index, key, &fresh);
 	item_free(s, slot);
 	s->items[slot] = stack;
@@ -119,6 +118,18 @@ const struct stack *stacks_get(const struct stacks *s, uint64_t key)
 	uint32_t slot = key ? lru_find(&s->index, key) : LRU_NONE;
 
 	return slot == LRU_NONE ? NULL : s->items[slot];
+}
+
+enum wait_class stacks_wait_class(struct stacks *s, uint64_t key, bool kvm)
+{
+	const uint32_t slot = key ? lru_find(&s->index, key) : LRU_NONE;
+	struct stack *stack = slot == LRU_NONE ? NULL : s->items[slot];
+
+	if (!stack)
+		return WAIT_NONE;
+	if (!stack->classified)
+		stack_classify(stack);
+	return stack->wait_class[kvm];
 }
 
 struct stack *stack_dup(const struct stack *s)

@@ -23,8 +23,9 @@ struct stack {
 	uint32_t id;
 	int32_t pid;
 	size_t bytes; /* size of this allocation */
-	/* What a thread with this stack waits for if its VM runs without KVM [0], with KVM [1].
-	 * WAIT_NONE where struct stacks does not classify. */
+	/* What a thread with this stack waits for if its VM runs without KVM [0], with KVM [1]:
+	 * read with stacks_wait_class(). */
+	bool classified;
 	enum wait_class wait_class[2];
 	size_t n_frames;
 	struct stack_frame frames[]; /* leaf first; the strings follow */
@@ -33,8 +34,7 @@ struct stack {
 struct stacks {
 	struct lru index;
 	struct stack **items;
-	size_t bytes;    /* total size of the stacks, at most STACKS_BYTES_MAX */
-	bool classifies; /* the owner sets it before the first put if it reads wait_class */
+	size_t bytes; /* total size of the stacks, at most STACKS_BYTES_MAX */
 };
 
 int stacks_init(struct stacks *s); /* 0 or -ENOMEM */
@@ -45,6 +45,9 @@ void stacks_fini(struct stacks *s);
 int stacks_put(struct stacks *s, uint64_t key, const struct message_stack *m);
 /* Returns the stack, or NULL if it is unknown or removed. Borrowed until the next put. */
 const struct stack *stacks_get(const struct stacks *s, uint64_t key);
+/* Returns what a thread with this stack waits for, found when it is asked for first; WAIT_NONE if
+ * the stack is unknown. kvm: its VM runs with KVM. */
+enum wait_class stacks_wait_class(struct stacks *s, uint64_t key, bool kvm);
 /* Returns a copy that is released with one free(), or NULL on ENOMEM. */
 struct stack *stack_dup(const struct stack *s);
 

@@ -74,21 +74,21 @@ static void the_oldest_make_room(void **unused)
 	stacks_fini(&s);
 }
 
-static void a_stack_is_classified_once(void **unused)
+static void a_stack_is_classified_when_it_is_asked_for(void **unused)
 {
-	struct stacks s = {.classifies = true}, plain = {0};
+	struct stacks s = {0};
 
 	(void)unused;
 	assert_int_equal(stacks_init(&s), 0);
-	assert_int_equal(stacks_init(&plain), 0);
+	assert_int_equal(stacks_wait_class(&s, 1, true), WAIT_NONE);
 	assert_int_equal(stacks_put(&s, 1, message(1, 0, "qemu_wait_io_event")), 0);
-	assert_int_equal(stacks_get(&s, 1)->wait_class[false], WAIT_IDLE_LOOP);
-	assert_int_equal(stacks_get(&s, 1)->wait_class[true], WAIT_PAUSE);
+	assert_false(stacks_get(&s, 1)->classified);
+	assert_int_equal(stacks_wait_class(&s, 1, false), WAIT_IDLE_LOOP);
+	assert_int_equal(stacks_wait_class(&s, 1, true), WAIT_PAUSE);
+	assert_true(stacks_get(&s, 1)->classified);
+	/* another stack with its key */
 	assert_int_equal(stacks_put(&s, 1, message(2, 0, "do_sys_poll")), 0);
-	assert_int_equal(stacks_get(&s, 1)->wait_class[true], WAIT_POLL);
-	assert_int_equal(stacks_put(&plain, 1, message(2, 0, "do_sys_poll")), 0);
-	assert_int_equal(stacks_get(&plain, 1)->wait_class[true], WAIT_NONE);
-	stacks_fini(&plain);
+	assert_int_equal(stacks_wait_class(&s, 1, true), WAIT_POLL);
 	stacks_fini(&s);
 }
 
@@ -97,7 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_guests_ids_are_those_of_a_process),
 		cmocka_unit_test(the_oldest_make_room),
-		cmocka_unit_test(a_stack_is_classified_once),
+		cmocka_unit_test(a_stack_is_classified_when_it_is_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
