@@ -74,7 +74,8 @@ struct wire_batch {
 struct batch_decoder {
 	struct predictor predictor;
 	struct wire_cursor wire_columns[COLUMNS_MAX];
-	struct column columns[BATCH_SLOTS]; /* absent: all zeros */
+	/* Of the slots in use. An absent column: all zeros. */
+	struct column columns[BATCH_SLOTS];
 	size_t counts[BATCH_SLOTS];
 	struct type_slots slots;
 	bool overlong; /* a varint of more than 10 bytes was taken */
@@ -254,9 +255,9 @@ static int decoder_take_types(struct batch_decoder *d, struct wire_batch *m)
 {
 	struct packed types = m->type;
 
+	/* The slots that the previous batch used. */
+	memset(d->counts, 0, type_slots_used(&d->slots) * sizeof(d->counts[0]));
 	type_slots_reset(&d->slots);
-	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
-		d->counts[slot] = 0;
 	for (size_t i = 0; i < m->type.n; i++) {
 		const uint32_t type = (uint32_t)packed_take(d, &types);
 		uint32_t slot;
@@ -284,8 +285,7 @@ static bool packed_fits(const struct packed *p, size_t events)
 
 static int decoder_take_columns(struct batch_decoder *d, const struct wire_batch *m)
 {
-	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
-		d->columns[slot] = (struct column){0};
+	memset(d->columns, 0, type_slots_used(&d->slots) * sizeof(d->columns[0]));
 	for (size_t i = 0; i < m->n_columns; i++) {
 		struct column c;
 		uint32_t slot;
@@ -370,7 +370,7 @@ static int decoder_build(struct batch_decoder *d, struct wire_batch *m)
 	size_t jump;
 	int err = jump_next(d, m, 0, &jump);
 
-	d->predictor = (struct predictor){0};
+	predictor_reset(&d->predictor, type_slots_used(&d->slots));
 	for (size_t i = 0; i < m->type.n && !err; i++) {
 		struct vs_event *event = &d->events[i];
 		const uint64_t high = packed_take(d, &m->time_high);

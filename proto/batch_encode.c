@@ -90,9 +90,10 @@ static int encoder_layout(struct batch_encoder *e, const struct batch *b)
 	uint64_t time = 0;
 	size_t first = 0;
 
-	type_slots_reset(&e->slots);
-	for (size_t slot = 0; slot < BATCH_SLOTS; slot++)
+	/* The slots that the previous batch used. */
+	for (size_t slot = 0; slot < type_slots_used(&e->slots); slot++)
 		e->columns[slot] = (struct encoder_column){0};
+	type_slots_reset(&e->slots);
 	for (size_t i = 0; i < b->n_events; i++) {
 		const struct vs_event *event = &b->events[i];
 
@@ -189,7 +190,7 @@ int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buf
 	m.chord_end = b->chord_end;
 	m.base_time = time = b->n_events ? b->events[0].time : 0;
 	m.base_seq = seq = b->n_events ? b->events[0].seq : 0;
-	e->predictor = (struct predictor){0};
+	predictor_reset(&e->predictor, type_slots_used(&e->slots));
 	for (size_t i = 0; i < b->n_events; i++) {
 		const struct vs_event *event = &b->events[i];
 		uint64_t delta = event->time - time;

@@ -7,6 +7,9 @@
 #ifndef PROTO_CODEC_PREDICT_H
 #define PROTO_CODEC_PREDICT_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include "proto/event.h"
 
 /*
@@ -77,6 +80,12 @@ struct predictor {
 		vs_u64 arg0, arg1;
 	} previous[BATCH_SLOTS];
 };
+
+/* Prepares the predictor for a batch whose types have the first `slots` slots. */
+static inline void predictor_reset(struct predictor *p, vs_u32 slots)
+{
+	memset(p, 0, offsetof(struct predictor, previous) + slots * sizeof(p->previous[0]));
+}
 
 static inline vs_s32 wrapping_sub32(vs_s32 a, vs_s32 b)
 {

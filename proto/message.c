@@ -258,7 +258,10 @@ static int part_from_wire(const struct message_field *f, const char *w, char *m)
 	const char *part = pointer_load(w + f->wire_at);
 
 	if (!part) {
-		memset(m + f->at, 0, f->bytes);
+		/* An array at its end is empty: it may be large, and most messages have none. */
+		const struct message_tail tail = message_tail(f->part);
+
+		memset(m + f->at, 0, tail.bytes ? tail.at : f->bytes);
 		return f->flags & FIELD_REQUIRED ? -EBADMSG : 0;
 	}
 	if (f->if_at)
