@@ -229,12 +229,13 @@ static uint64_t accounted_for(const struct stream *s)
 
 int batches_missed(struct pipeline *p, struct stream *s, uint64_t time, uint64_t emitted)
 {
-	uint64_t known = accounted_for(s);
+	uint64_t known;
 	int err = 0;
 
 	if (!s->frames_missing)
 		return 0;
 	s->frames_missing = false;
+	known = accounted_for(s);
 	for (size_t i = 0; i < s->continuity.n_cpus && emitted > known && !err; i++) {
 		struct continuity_cpu *cpu = &s->continuity.cpus[i];
 		struct vs_event next = {.time = time, .seq = cpu->next_seq, .cpu = (vs_u16)i};

@@ -124,8 +124,8 @@ struct pipeline {
 	uint64_t first_tsc, last_tsc;
 	bool any_event;
 	struct host_ns first_event, last_event;
-	struct host_ns advanced;
-	int error; /* of a callback: 0 or -ENOMEM */
+	struct host_ns advanced, early_advanced; /* of the two models */
+	int error;                               /* of a callback: 0 or -ENOMEM */
 	struct timeline_event slice[SLICE_EVENTS];
 	struct {
 		struct message_hello hello;

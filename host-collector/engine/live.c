@@ -48,6 +48,7 @@ struct live {
 	struct report_builder *builder, *early_builder;
 	struct pipeline *pipeline;
 	uint64_t incidents;
+	int err; /* of a callback: 0 or -ENOMEM */
 	size_t n_said, n_agents;
 	struct said said[LIVE_ONGOING_MAX];
 	struct agent agents[AGENTS_MAX];
@@ -61,6 +62,15 @@ static void on_incident(void *context, const struct report *report)
 
 	l->incidents++;
 	l->options.incident(l->options.context, report);
+}
+
+/* An incident's report has what is known of the sources by then. */
+static void on_prepare(void *context)
+{
+	struct live *l = context;
+	int err = account_give(l->pipeline, l->model, 0, l->builder);
+
+	l->err = l->err ? l->err : err;
 }
 
 /* the early model has seen its end; the merged model will report it */
@@ -120,9 +130,11 @@ struct live *live_new(const struct live_options *options)
 		goto fail;
 	if (options->opened && options->opened(options->context, l->model))
 		goto fail;
+	report.prepare = on_prepare;
 	l->builder = report_builder_new(l->model, &report);
 	report.incident = on_early_incident;
 	report.evidence = NULL;
+	report.prepare = NULL;
 	l->early_builder = report_builder_new(l->early, &report);
 	pipeline.model = l->model;
 	pipeline.early = l->early;
@@ -341,28 +353,32 @@ static int agent_check(struct live *l, const struct pipeline_source *s, struct h
 int live_frame(struct live *l, uint32_t source, uint64_t arrival_tsc,
 	       const struct frame_item *frame)
 {
-	if (frame->batch)
-		return pipeline_batch(l->pipeline, source, arrival_tsc, frame);
-	return pipeline_frame(l->pipeline, source, arrival_tsc, &frame->frame);
+	int err = frame->batch ? pipeline_batch(l->pipeline, source, arrival_tsc, frame)
+			       : pipeline_frame(l->pipeline, source, arrival_tsc, &frame->frame);
+
+	return err ? err : l->err;
 }
 
 int live_tick(struct live *l, uint64_t now_tsc)
 {
 	struct pipeline_source s;
+	uint32_t source;
 	struct host_ns now;
 	int err = pipeline_tick(l->pipeline, now_tsc);
 
 	if (!err)
-		err = account_give(l->pipeline, l->model, 0, l->builder);
+		err = l->err;
 	if (err || !pipeline_host_ns(l->pipeline, now_tsc, &now))
 		return err;
 	ongoing_report(l, l->early_builder, l->early);
 	if (now.ns - model_now(l->model).ns < behind_ns)
 		ongoing_report(l, l->builder, l->model);
 	said_forget(l);
-	for (size_t i = 0; !pipeline_source_get(l->pipeline, i, &s) && !err; i++) {
-		if (s.source != VS_SOURCE_HOST)
-			err = agent_check(l, &s, now);
+	for (size_t i = 0; pipeline_source_number(l->pipeline, i, &source) && !err; i++) {
+		if (source == VS_SOURCE_HOST)
+			continue;
+		pipeline_source_get(l->pipeline, i, &s);
+		err = agent_check(l, &s, now);
 	}
 	return err;
 }
@@ -399,9 +415,11 @@ size_t live_ongoing(const struct live *l, uint32_t vm)
 
 bool live_source(const struct live *l, uint32_t source, struct pipeline_source *out)
 {
-	for (size_t i = 0; !pipeline_source_get(l->pipeline, i, out); i++) {
-		if (out->source == source)
-			return true;
+	uint32_t number;
+
+	for (size_t i = 0; pipeline_source_number(l->pipeline, i, &number); i++) {
+		if (number == source)
+			return !pipeline_source_get(l->pipeline, i, out);
 	}
 	return false;
 }

@@ -87,7 +87,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *options)
 	if (options->memory_bytes)
 		merge.memory_bytes = options->memory_bytes;
 	p->options = *options;
-	p->advanced.ns = INT64_MIN;
+	p->advanced.ns = p->early_advanced.ns = INT64_MIN;
 	p->clocks = clock_book_new();
 	if (p->clocks && !options->live)
 		clock_book_limit_span(p->clocks);
@@ -266,8 +266,11 @@ early:
 	if (!p->early)
 		return;
 	timeline_stats_get(p->early, &stats);
-	if (stats.released_until.ns == INT64_MIN)
+	if (stats.released_until.ns == INT64_MIN ||
+	    (stats.released_until.ns == p->early_advanced.ns && !p->early_pauses.n &&
+	     !p->early_quotas.n))
 		return;
+	p->early_advanced = stats.released_until;
 	early_facts_deliver(p, stats.released_until);
 	model_advance(p->options.early, stats.released_until);
 }
@@ -508,6 +511,13 @@ int pipeline_finish(struct pipeline *p)
 static uint64_t error_bound(uint64_t ns)
 {
 	return ns == UINT32_MAX ? UINT64_MAX : ns;
+}
+
+bool pipeline_source_number(const struct pipeline *p, size_t index, uint32_t *source)
+{
+	if (index < p->n_streams)
+		*source = p->streams[index]->id;
+	return index < p->n_streams;
 }
 
 int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_source *out)

@@ -86,8 +86,11 @@ static void stacks_keep(struct report_builder *b, struct report *r, const struct
 
 static void emit_live(struct report_builder *b, struct incident *incident)
 {
-	struct report one = *b->report;
+	struct report one;
 
+	if (b->options.prepare)
+		b->options.prepare(b->options.context);
+	one = *b->report;
 	one.n_incidents = 1;
 	one.incidents = incident;
 	one.n_watchdogs = 0;

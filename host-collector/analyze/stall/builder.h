@@ -25,6 +25,9 @@ struct report_options {
 	 * borrowed for the call. Incidents are then not kept for report_builder_finish. May be
 	 * NULL. */
 	void (*incident)(void *context, const struct report *report);
+	/* Live: called before `incident`, to set the data that the model does not have. May be
+	 * NULL. */
+	void (*prepare)(void *context);
 	void *context;
 	/* Adds evidence to an incident: live when it is found, before `incident`; else when the
 	 * report is finished. May be NULL. */
