@@ -18,6 +18,7 @@
 enum {
 	FLUSH_MS = 1000,
 	DISK_LOOK_MS = 1000,
+	DIRECTORY_MS = 30000, /* somebody else may remove recordings, or add some */
 	TRY_AGAIN_MS = 10000,
 	SHARE_FILES = 2,            /* of a VM's share, before the oldest goes */
 	FILE_BYTES_LEAST = 1 << 20, /* however small the share */
@@ -42,8 +43,10 @@ struct spool_file {
 struct spool {
 	struct spool_options options;
 	struct spool_file *files;
-	uint64_t flush_ms, disk_ms, bytes;
-	bool full; /* the disk's reserve is reached */
+	uint64_t flush_ms, disk_ms, directory_ms;
+	uint64_t bytes;  /* of all recordings */
+	uint64_t closed; /* of them, all but the open files' */
+	bool full;       /* the disk's reserve is reached */
 };
 
 /* The loop's own clock stands still while it is busy. */
@@ -65,6 +68,7 @@ static void file_close(struct spool_file *f)
 {
 	if (!f->writer)
 		return;
+	f->spool->closed += recording_writer_bytes(f->writer);
 	recording_writer_close(f->writer, 0);
 	f->writer = NULL;
 	flight_places_free(f->places);
@@ -220,15 +224,33 @@ static void directory_read(const struct spool *s, struct disk_items *all)
 	closedir(dir);
 }
 
-static void budget_keep(struct spool *s)
+/* What is being written. */
+static uint64_t open_bytes(const struct spool *s)
+{
+	uint64_t bytes = 0;
+
+	for (const struct spool_file *f = s->files; f; f = f->next)
+		bytes += f->writer ? recording_writer_bytes(f->writer) : 0;
+	return bytes;
+}
+
+/* To read the directory costs some system calls for each recording: it is read if all may be too
+ * much, and now and then. */
+static void budget_keep(struct spool *s, uint64_t now_ms)
 {
 	const struct disk_sharing sharing = {.budget_bytes = s->options.config->disk_budget_bytes,
 					     .watches = s->options.watches,
 					     .context = s->options.context,
 					     .now = time(NULL)};
+	const uint64_t written = open_bytes(s);
 	struct disk_items all = {0};
 	struct disk_item *next;
 
+	s->bytes = s->closed + written;
+	if (s->directory_ms && now_ms - s->directory_ms < DIRECTORY_MS &&
+	    s->bytes <= sharing.budget_bytes)
+		return;
+	s->directory_ms = now_ms;
 	directory_read(s, &all);
 	while ((next = disk_items_next(&all, &sharing)) && !unlink(next->path)) {
 		char line[DISK_PATH_MAX + 96];
@@ -240,6 +262,7 @@ static void budget_keep(struct spool *s)
 		s->options.say(s->options.context, "", line);
 	}
 	s->bytes = disk_items_bytes(&all);
+	s->closed = s->bytes > written ? s->bytes - written : 0;
 	disk_items_free(&all);
 }
 
@@ -365,7 +388,7 @@ void spool_tick(struct spool *s)
 	if (!s->files || now - s->disk_ms < DISK_LOOK_MS)
 		return;
 	s->disk_ms = now;
-	budget_keep(s);
+	budget_keep(s, now);
 	reserve_check(s);
 }
 
