@@ -73,6 +73,20 @@ static int user_sample(struct capture *c, struct clock_sample *out)
 	return err;
 }
 
+static size_t user_samples(const struct capture *c, uint64_t after_tsc, struct clock_sample *out,
+			   size_t max)
+{
+	const struct capture_shared *s = user_of_const(c)->shared;
+	size_t n = 0;
+
+	for (uint64_t i = s->n_samples > SHARED_SAMPLES ? s->n_samples - SHARED_SAMPLES : 0;
+	     i < s->n_samples && n < max; i++) {
+		if (s->samples[i % SHARED_SAMPLES].tsc > after_tsc)
+			out[n++] = s->samples[i % SHARED_SAMPLES];
+	}
+	return n;
+}
+
 static size_t user_n_cpus(const struct capture *c)
 {
 	return user_of_const(c)->shared->n_cpus;
@@ -314,6 +328,7 @@ static const struct capture_backend user_backend = {
 	.close = user_close,
 	.drain = user_drain,
 	.sample = user_sample,
+	.samples = user_samples,
 	.name_tasks = user_name_tasks,
 	.n_cpus = user_n_cpus,
 	.cpu_stats = user_cpu_stats,
@@ -441,6 +456,11 @@ bool capture_shared_is_idle(struct capture *c)
 			return false;
 	}
 	return true;
+}
+
+int capture_shared_pump(struct capture_shared *s)
+{
+	return shared_pump(s);
 }
 
 void capture_shared_stats_get(const struct capture_shared *s, struct capture_shared_stats *out)

@@ -58,6 +58,8 @@ struct shared_event {
 	struct capture_event event;
 };
 
+enum { SHARED_SAMPLES = 8 }; /* more than a user misses between two of its drains */
+
 struct capture_shared {
 	struct capture *capture;
 	struct capture_backend backend; /* used by all users' captures */
@@ -68,6 +70,8 @@ struct capture_shared {
 	struct event_router *router;
 	struct shared_cpu *cpus;
 	struct clock_sample sample; /* older events, less the lag, are all in the queues */
+	struct clock_sample samples[SHARED_SAMPLES]; /* the newest of them, `sample` is the last */
+	uint64_t n_samples;                          /* ever */
 	uint64_t pumped_ns;
 	uint64_t unclaimed;
 	uint64_t missed, missed_ns;

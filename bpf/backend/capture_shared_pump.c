@@ -262,8 +262,10 @@ int shared_pump(struct capture_shared *s)
 		return (int)n;
 	for (size_t i = 0; i < s->n_cpus; i++)
 		settled &= cpu_settle(s, i, clock_monotonic_ns());
-	if (settled)
+	if (settled) {
 		s->sample = sample;
+		s->samples[s->n_samples++ % SHARED_SAMPLES] = sample;
+	}
 	events_hand_out(s, s->sample.monotonic_ns - s->lag_ns);
 	return s->error;
 }

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/capture/clock_spans.h"
 #include "bpf/capture/handler_summary.h"
 #include "proto/codec.h"
 #include "proto/event_fields.h"
@@ -28,7 +29,7 @@ enum {
 	COOKED_EVENTS =
 		2 * STAGE_EVENTS + 1, /* a LOST marker before every record, one at the end */
 	FRAMES_MIN = 64,
-	SPANS = 64,
+	SAMPLES = 8, /* between two drains */
 };
 
 /* MONOTONIC is slewed by at most 0.05 %, and the TSC's rate is known much better than that. */
@@ -54,11 +55,9 @@ struct batcher {
 	void (*rewrite)(void *context, struct vs_event *events, size_t n); /* NULL: none */
 	void *rewrite_context;
 
-	uint64_t began_tsc;                /* of the first sample */
-	struct clock_sample before;        /* this drain's */
-	struct capture_clock clock;        /* up to the newest sample */
-	struct capture_clock spans[SPANS]; /* as it was when each span was new */
-	size_t n_spans;                    /* ever; the newest are kept */
+	uint64_t began_tsc;         /* of the first sample */
+	struct clock_sample before; /* this drain's */
+	struct clock_spans clock;
 	/* Of what is being cooked: the span in which the clock stood still; two such: not used. */
 	uint64_t chord_begin, chord_end;
 	bool chords_many;
@@ -86,6 +85,12 @@ static int source_capture_sample(void *context, struct clock_sample *out)
 	return capture_clock_sample(context, out);
 }
 
+static size_t source_capture_samples(void *context, uint64_t after_tsc, struct clock_sample *out,
+				     size_t max)
+{
+	return capture_clock_samples(context, after_tsc, out, max);
+}
+
 static long source_capture_drain(void *context, const struct capture_sink *sink)
 {
 	return capture_drain(context, sink);
@@ -102,6 +107,7 @@ struct batcher *batcher_new(struct capture *c, struct frame_writer *w)
 		.drain = source_capture_drain,
 		.cpu_stats = source_capture_cpu_stats,
 		.sample = source_capture_sample,
+		.samples = source_capture_samples,
 		.n_cpus = capture_n_cpus(c),
 		.lag_ns = capture_lag_ns(c),
 		.context = c,
@@ -133,8 +139,7 @@ struct batcher *batcher_new_from(const struct batcher_source *source, struct fra
 		return NULL;
 	}
 	b->began_tsc = b->before.tsc;
-	capture_clock_init(&b->clock);
-	capture_clock_push(&b->clock, &b->before);
+	clock_spans_init(&b->clock, &b->before);
 	return b;
 }
 
@@ -151,14 +156,23 @@ void batcher_free(struct batcher *b)
 	free(b);
 }
 
-/* A span is not changed once events have been mapped by it: so all CPUs' have one time, and their
- * order is that of the stamps, whatever a sample is worth. */
-static void span_keep(struct batcher *b)
+/* Takes a sample, and those that others took since the last one. 0 or -errno. */
+static int clock_sample_next(struct batcher *b, struct clock_sample *out)
 {
-	if (b->clock.n_samples < 2)
-		b->n_spans = 0;
-	else if (!b->n_spans || b->spans[(b->n_spans - 1) % SPANS].after.tsc != b->clock.after.tsc)
-		b->spans[b->n_spans++ % SPANS] = b->clock;
+	const struct clock_sample *newest = &b->clock.clock.after;
+	struct clock_sample since[SAMPLES];
+	int err = b->source.sample(b->source.context, out);
+	size_t n = 0;
+
+	if (err < 0)
+		return err;
+	if (b->source.samples)
+		n = b->source.samples(b->source.context, newest->tsc, since, SAMPLES);
+	for (size_t i = 0; i < n; i++)
+		clock_spans_push(&b->clock, &since[i]);
+	if (out->tsc != b->before.tsc && out->tsc != newest->tsc)
+		clock_spans_push(&b->clock, out);
+	return 0;
 }
 
 /* A fresh sample if `monotonic_ns` lies beyond the newest one. */
@@ -167,38 +181,27 @@ static void clock_reach(struct batcher *b, uint64_t monotonic_ns)
 	struct clock_sample sample;
 	int err;
 
-	if (monotonic_ns <= b->clock.after.monotonic_ns)
+	if (monotonic_ns <= b->clock.clock.after.monotonic_ns)
 		return;
 	err = b->source.sample(b->source.context, &sample);
 	if (err < 0) {
 		b->error = err;
 		return;
 	}
-	capture_clock_extend(&b->clock, &sample);
-	span_keep(b);
-}
-
-static const struct capture_clock *span_of(const struct batcher *b, uint64_t monotonic_ns)
-{
-	size_t first = b->n_spans > SPANS ? b->n_spans - SPANS : 0, i = b->n_spans;
-
-	while (i > first && b->spans[(i - 1) % SPANS].before.monotonic_ns > monotonic_ns)
-		i--;
-	if (i == first && b->n_spans)
-		i++; /* older than all that is known */
-	return i ? &b->spans[(i - 1) % SPANS] : &b->clock;
+	clock_spans_extend(&b->clock, &sample);
 }
 
 static uint64_t stream_time(const struct batcher *b, uint64_t monotonic_ns, uint64_t *err_ticks)
 {
-	return capture_clock_to_tsc(span_of(b, monotonic_ns), monotonic_ns, err_ticks);
+	return capture_clock_to_tsc(clock_spans_at(&b->clock, monotonic_ns), monotonic_ns,
+				    err_ticks);
 }
 
 /* A reader who knows when the VM was paused can tell on which side of the pause a stamp lies, if it
  * knows between which samples it was interpolated. */
 static void chord_note(struct batcher *b, uint64_t monotonic_ns)
 {
-	const struct capture_clock *span = span_of(b, monotonic_ns);
+	const struct capture_clock *span = clock_spans_at(&b->clock, monotonic_ns);
 
 	if (span->jump_ticks <= 0)
 		return;
@@ -211,7 +214,7 @@ static void chord_note(struct batcher *b, uint64_t monotonic_ns)
 /* Notes on which CPU the samples around this stamp were read. */
 static void tsc_cpu_note(struct batcher *b, uint64_t monotonic_ns)
 {
-	const struct capture_clock *span = span_of(b, monotonic_ns);
+	const struct capture_clock *span = clock_spans_at(&b->clock, monotonic_ns);
 	const uint32_t cpu = span->before.tsc_cpu == span->after.tsc_cpu ? span->after.tsc_cpu : 0;
 
 	b->tsc_cpu = b->tsc_cpu_set && b->tsc_cpu != cpu ? 0 : cpu;
@@ -575,12 +578,9 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 
 	/* First the time, then the counters, then the records: what the counters do not know yet
 	 * is younger than the time. */
-	err = b->source.sample(b->source.context, &sample);
+	err = clock_sample_next(b, &sample);
 	if (err < 0)
 		return err;
-	if (sample.tsc != b->before.tsc && sample.tsc != b->clock.after.tsc)
-		capture_clock_push(&b->clock, &sample);
-	span_keep(b);
 	b->before = sample;
 	for (size_t cpu = 0; cpu < b->source.n_cpus; cpu++) {
 		err = b->source.cpu_stats(b->source.context, cpu, &b->cpus[cpu].before);
@@ -606,14 +606,8 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 int batcher_tick(struct batcher *b)
 {
 	struct clock_sample sample;
-	int err = b->source.sample(b->source.context, &sample);
 
-	if (err < 0)
-		return err;
-	if (sample.tsc != b->clock.after.tsc)
-		capture_clock_push(&b->clock, &sample);
-	span_keep(b);
-	return 0;
+	return clock_sample_next(b, &sample);
 }
 
 uint64_t batcher_pending(const struct batcher *b)

@@ -37,6 +37,8 @@ struct batcher_source {
 	/* Takes a clock sample that is not older than any event delivered so far; it may return the
 	 * last sample again. 0 or -errno. */
 	int (*sample)(void *context, struct clock_sample *out);
+	/* As capture_clock_samples(). NULL: there are none. */
+	size_t (*samples)(void *context, uint64_t after_tsc, struct clock_sample *out, size_t max);
 	size_t n_cpus;
 	uint64_t lag_ns; /* see capture_lag_ns() */
 	void *context;

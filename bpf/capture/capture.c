@@ -40,6 +40,12 @@ int capture_clock_sample(struct capture *c, struct clock_sample *out)
 	return c->backend->sample ? c->backend->sample(c, out) : clock_sample_take(out);
 }
 
+size_t capture_clock_samples(const struct capture *c, uint64_t after_tsc, struct clock_sample *out,
+			     size_t max)
+{
+	return c->backend->samples ? c->backend->samples(c, after_tsc, out, max) : 0;
+}
+
 uint64_t capture_lag_ns(const struct capture *c)
 {
 	return c->backend->lag_ns;

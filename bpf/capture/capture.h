@@ -108,6 +108,10 @@ long capture_drain(struct capture *c, const struct capture_sink *sink);
  * than capture_lag_ns(), except an incomplete event and those behind it in the ring of its CPU. 0
  * or -errno. */
 int capture_clock_sample(struct capture *c, struct clock_sample *out);
+/* Fills `out` with at most `max` clock samples that were taken after TSC `after_tsc`, in order: the
+ * shared capture takes them for all its users. Returns how many; 0 for other captures. */
+size_t capture_clock_samples(const struct capture *c, uint64_t after_tsc, struct clock_sample *out,
+			     size_t max);
 /* Returns how much later, in ns, the capture may deliver an event than younger events of other
  * CPUs. An event that arrives even later is dropped and counted. */
 uint64_t capture_lag_ns(const struct capture *c);

@@ -25,7 +25,14 @@
 #include "host-collector/link/socket_file.h"
 #include "host-collector/link/vsock_listeners.h"
 
-enum { TICK_MS = 100, METRICS_FILE_MS = 5000, LIBVIRT_LOOK_MS = 5000 };
+enum {
+	TICK_MS = 100,
+	METRICS_FILE_MS = 5000,
+	LIBVIRT_LOOK_MS = 5000,
+	PUMP_MS = 20,
+	QUIET_PUMP_MS = 100, /* after this time without any event: */
+	QUIET_AFTER_MS = 1000,
+};
 
 struct vm_daemon {
 	uv_loop_t *loop;
@@ -47,6 +54,8 @@ struct vm_daemon {
 	bool libvirt_missing_said;
 	struct kvm_feed *kvm;
 	uv_timer_t timer;
+	uv_timer_t pump;     /* of the host's events */
+	uint64_t pumped_ms;  /* when there were some last */
 	uv_idle_t attaching; /* active while a VM is due */
 	bool ready_reported;
 	struct lag_meter lag;
@@ -453,6 +462,19 @@ static void on_timer(uv_timer_t *timer)
 	kvm_feed_tick(d->kvm);
 }
 
+/* With the collectors, which work at the same moments. */
+static void on_pump(uv_timer_t *timer)
+{
+	struct vm_daemon *d = timer->data;
+	const uint64_t now_ms = uv_now(d->loop);
+	uint64_t period_ms;
+
+	if (host_captures_pump(d->captures))
+		d->pumped_ms = now_ms;
+	period_ms = now_ms - d->pumped_ms < QUIET_AFTER_MS ? PUMP_MS : QUIET_PUMP_MS;
+	uv_timer_start(timer, on_pump, period_ms - now_ms % period_ms, 0);
+}
+
 static void daemon_freed(uv_handle_t *handle)
 {
 	struct vm_daemon *d = handle->data;
@@ -493,8 +515,9 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	err = daemon_config_copy(options->config, &d->config);
 	d->start_ms = uv_now(loop);
 	uv_timer_init(loop, &d->timer);
+	uv_timer_init(loop, &d->pump);
 	uv_idle_init(loop, &d->attaching);
-	d->timer.data = d->attaching.data = d;
+	d->timer.data = d->pump.data = d->attaching.data = d;
 	spool.config = &d->config;
 	spool.context = d;
 	d->spool = spool_new(&spool);
@@ -539,6 +562,7 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	attaching_start(d);
 	libvirt_start(d);
 	uv_timer_start(&d->timer, on_timer, TICK_MS, TICK_MS);
+	uv_timer_start(&d->pump, on_pump, PUMP_MS, 0);
 	*out = d;
 	return 0;
 fail:
@@ -566,6 +590,7 @@ void vm_daemon_close(struct vm_daemon *d)
 	control_close(d->control);
 	streams_free(d->streams);
 	uv_close((uv_handle_t *)&d->attaching, NULL);
+	uv_close((uv_handle_t *)&d->pump, NULL);
 	uv_close((uv_handle_t *)&d->timer, daemon_freed);
 }
 

@@ -18,7 +18,8 @@ enum {
 	BEFORE_MS = 2000,     /* of the time before a long stall that stay in the ring */
 	VERDICT_MS = 1500,    /* that a trigger waits for the stall that it may be part of */
 	LOOK_MS = 1000,       /* of what `top` shows */
-	QUIET_TICK_MS = 1000, /* of the live model of a VM that sends nothing */
+	TICK_MS = 100,        /* of the live model, besides those with the host's heartbeats, */
+	QUIET_TICK_MS = 1000, /* and of the one of a VM that sends nothing */
 	ROWS_MAX = 256,
 	TRIES = 10,           /* to make a folder... */
 	TRY_AGAIN_MS = 1000,  /* ...so often */
@@ -305,6 +306,19 @@ static void live_drop(struct flight_vm *v)
 	say(v, "stalls are not watched: out of memory");
 }
 
+static void live_step(struct flight_vm *v)
+{
+	v->fresh = false;
+	v->ticked_ms = clock_monotonic_ms();
+	if (live_tick(v->live, clock_tsc_read()))
+		live_drop(v);
+}
+
+static bool live_is_due(const struct flight_vm *v)
+{
+	return clock_monotonic_ms() - v->ticked_ms >= (v->fresh ? TICK_MS : QUIET_TICK_MS);
+}
+
 static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct flight_vm *v = context;
@@ -313,6 +327,9 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struc
 	flight_ring_push(v->ring, source, arrival_tsc, frame);
 	if (v->live && live_frame(v->live, source, arrival_tsc, frame))
 		live_drop(v);
+	/* It lets the models advance, and what they need is in the CPU's cache now. */
+	if (v->live && source == VS_SOURCE_HOST && frame->kind == FRAME_HEARTBEAT)
+		live_step(v);
 }
 
 static bool metrics_wanted(const struct flight *f)
@@ -484,18 +501,6 @@ static void hold_tick(struct flight_vm *v)
 	}
 }
 
-static void live_step(struct flight_vm *v)
-{
-	const uint64_t now = clock_monotonic_ms();
-
-	if (!v->fresh && now - v->ticked_ms < QUIET_TICK_MS)
-		return;
-	v->fresh = false;
-	v->ticked_ms = now;
-	if (live_tick(v->live, clock_tsc_read()))
-		live_drop(v);
-}
-
 /* The memory of a VM that is gone. */
 static void over_tick(struct flight_vm *v)
 {
@@ -510,7 +515,7 @@ void flight_tick(struct flight *f)
 	for (struct flight_vm *v = f->vms; v; v = v->next) {
 		if (v->over)
 			over_tick(v);
-		if (v->live && !v->over)
+		if (v->live && !v->over && live_is_due(v))
 			live_step(v);
 		if (v->live && !v->over)
 			activity_tick(v);

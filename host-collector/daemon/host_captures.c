@@ -15,6 +15,7 @@ struct host_captures {
 	struct stack_names *names;           /* NULL: none */
 	struct task_origins *origins;        /* the same */
 	uint64_t tsc_hz;                     /* 0: not known yet */
+	uint64_t emitted;                    /* by all, at the last pump */
 };
 
 struct host_captures *host_captures_new(void)
@@ -64,6 +65,20 @@ uint64_t host_captures_tsc_hz(struct host_captures *h)
 	if (!h->tsc_hz && clock_tsc_hz(&h->tsc_hz))
 		h->tsc_hz = 0;
 	return h->tsc_hz;
+}
+
+bool host_captures_pump(struct host_captures *h)
+{
+	const uint64_t before = h->emitted;
+	struct capture_shared_stats stats;
+
+	for (size_t i = 0; i < BACKENDS; i++) {
+		if (h->of[i]) /* a VM that drains finds the same error */
+			capture_shared_pump(h->of[i]);
+	}
+	host_captures_stats(h, &stats);
+	h->emitted = stats.emitted;
+	return h->emitted != before;
 }
 
 void host_captures_tidy(struct host_captures *h)

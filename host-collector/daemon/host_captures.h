@@ -7,6 +7,7 @@
 #ifndef DAEMON_HOST_CAPTURES_H
 #define DAEMON_HOST_CAPTURES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "bpf/backend/capture_shared.h"
@@ -29,6 +30,9 @@ struct task_origins *host_captures_origins(struct host_captures *h);
 /* Returns the frequency of the host's TSC in Hz, measured at the first call (20 ms), or 0 if it
  * cannot be measured. */
 uint64_t host_captures_tsc_hz(struct host_captures *h);
+/* Reads the rings of all captures (capture_shared_pump). Returns whether there were events since
+ * the last call. */
+bool host_captures_pump(struct host_captures *h);
 /* Frees what no VM uses. Call it regularly. */
 void host_captures_tidy(struct host_captures *h);
 /* Stores the sums over all captures in `out` and returns the number of captures. */

@@ -22,12 +22,14 @@
 
 enum {
 	DRAIN_MS = 20,
-	HEARTBEAT_MS = 100,
+	HEARTBEAT_MS = 100, /* a multiple of the above */
 	RESCAN_MS = 1000,
+	/* A VM with at most so many events in a drain is drained with its heartbeats only: nobody
+	 * can use an event before the heartbeat that promises that no older one follows. */
+	CALM_EVENTS = 1024,
 	/* A VM is quiet after this time without an event and without a frame of its agent. Only
 	 * its own threads can change anything about it, and they are followed. */
 	QUIET_AFTER_MS = 10000,
-	QUIET_DRAIN_MS = 100,
 	QUIET_HEARTBEAT_MS = 1000,
 	QUIET_RESCAN_MS = 10000,
 	CHANNEL_AGAIN_MS = 2000,
@@ -399,15 +401,31 @@ static void host_drain(struct collector *c, uint64_t now_ms)
 	if (err && !c->said_drain)
 		say(c, "reading the host's events: %s; they are counted as lost", strerror(-err));
 	c->said_drain |= err != 0;
-	if (host_stream_emitted(c->host) == c->host_events)
+	c->drained = host_stream_emitted(c->host) - c->host_events;
+	if (!c->drained)
 		return;
-	c->host_events = host_stream_emitted(c->host);
+	c->host_events += c->drained;
 	c->active_ms = now_ms;
+}
+
+/* The rings of a capture of its own are too small to wait for a heartbeat. */
+static bool is_calm(const struct collector *c)
+{
+	return c->shared && c->drained <= CALM_EVENTS && !c->held;
+}
+
+/* Whether a heartbeat is due: one in each period, whose begins all collectors share, or when the
+ * names of stacks have come for which the last one could promise less. */
+static bool beat_is_due(const struct collector *c, uint64_t now_ms, uint64_t period_ms)
+{
+	return now_ms / period_ms != c->heartbeat_ms / period_ms ||
+	       (c->held && !host_stream_holds(c->host));
 }
 
 static void beat(struct collector *c, uint64_t now_ms)
 {
 	c->heartbeat_ms = now_ms;
+	c->held = host_stream_holds(c->host);
 	host_stream_heartbeat(c->host);
 	log_read(c, false);
 	if (c->cgroups)
@@ -421,17 +439,17 @@ static void on_timer(uv_timer_t *timer)
 	const bool idle = host_stream_is_idle(c->host);
 	bool quiet, beats;
 
+	c->drained = 0;
 	if (!idle)
 		host_drain(c, now_ms);
 	quiet = c->vm && !c->tasks && now_ms - c->active_ms >= QUIET_AFTER_MS;
-	beats = now_ms - c->heartbeat_ms >= (quiet ? QUIET_HEARTBEAT_MS : HEARTBEAT_MS);
-	/* The rings of a capture of its own are too small to wait longer. */
-	timer_start(c, quiet && c->shared ? QUIET_DRAIN_MS : DRAIN_MS);
+	beats = beat_is_due(c, now_ms, quiet ? QUIET_HEARTBEAT_MS : HEARTBEAT_MS);
 	if (idle && beats)
 		host_drain(c, now_ms);
 	clocks_drain(c, now_ms);
 	if (beats)
 		beat(c, now_ms);
+	timer_start(c, is_calm(c) ? HEARTBEAT_MS : DRAIN_MS);
 	if (c->has_channel && !c->link && now_ms >= c->channel.next_ms)
 		channel_try(c);
 	if (now_ms - c->rescan_ms >= (quiet ? QUIET_RESCAN_MS : RESCAN_MS)) {

@@ -4,8 +4,9 @@
  * communicates with its agent, and passes every frame of both, in order of arrival, to one sink.
  * Instead of a VM, or beside it, it records the chosen events of other tasks. It runs on the
  * caller's libuv loop, on which it does work every 20 ms, at the same moments as all other
- * collectors of the loop. A VM that does nothing for 10 s costs less: its collector looks for
- * events every 100 ms if the capture is shared, and writes a heartbeat a second instead of ten. Not
+ * collectors of the loop. If the capture is shared and the VM has few events, it works every 100
+ * ms; its caller then calls capture_shared_pump() every 20 ms, so that stamps are converted as
+ * exactly. For a VM that does nothing for 10 s it writes a heartbeat a second instead of ten. Not
  * thread-safe.
  *
  * It continues if there is no agent, if an agent or threads come and go, and if QEMU closes its

@@ -45,6 +45,8 @@ struct collector {
 	uint64_t heartbeat_ms, rescan_ms;
 	bool shared;          /* the host's capture is */
 	uint64_t host_events; /* up to the last drain */
+	uint64_t drained;     /* of them, by that one */
+	bool held;            /* stacks without names limited what the last heartbeat promised */
 	uint64_t active_ms;   /* the last event or frame of the agent */
 	bool timer_open, stopped, ended, said_drain, said_clocks, said_quotas, said_unwatched;
 	struct log_limit vm_lines;           /* from QEMU */

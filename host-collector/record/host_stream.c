@@ -534,10 +534,15 @@ static int stacks_deliver(struct host_stream *h, uint64_t now_ms)
 	return err;
 }
 
+bool host_stream_holds(const struct host_stream *h)
+{
+	return stack_writer_hold(h->stacks) != UINT64_MAX;
+}
+
 bool host_stream_is_idle(struct host_stream *h)
 {
-	return h->capture && stack_writer_hold(h->stacks) == UINT64_MAX &&
-	       capture_shared_is_idle(h->capture) && !batcher_tick(h->batcher);
+	return h->capture && !host_stream_holds(h) && capture_shared_is_idle(h->capture) &&
+	       !batcher_tick(h->batcher);
 }
 
 int host_stream_drain(struct host_stream *h, uint64_t now_ms)
@@ -597,11 +602,14 @@ static int exits_deliver(struct host_stream *h)
 
 int host_stream_heartbeat(struct host_stream *h)
 {
-	struct message_heartbeat beat = {.time = promise(h)};
+	struct message_heartbeat beat;
 	struct batcher_totals totals;
 	struct self_cost cost;
 	int err = exits_deliver(h);
 
+	/* Its list of guest CPUs, which a host does not have, takes 16 KiB. */
+	memset(&beat, 0, offsetof(struct message_heartbeat, steal.cpus));
+	beat.time = promise(h);
 	if (!err)
 		err = chosen_check(h, false);
 	if (err)

@@ -71,6 +71,8 @@ int host_stream_level(struct host_stream *h, enum capture_level level);
  * heartbeat. Always false if the capture is not shared. Cheap; takes a clock sample, so that later
  * events are converted as exactly as with a drain. */
 bool host_stream_is_idle(struct host_stream *h);
+/* Returns whether stacks wait for their names, which limits what a heartbeat can promise. Cheap. */
+bool host_stream_holds(const struct host_stream *h);
 /* Writes what happened since the last call. now_ms: any monotonic clock. Returns 0 or -errno. */
 int host_stream_drain(struct host_stream *h, uint64_t now_ms);
 /* Drains for the last time; waits up to 0.2 s for the names of stacks. Returns 0 or -errno. */
