@@ -36,12 +36,13 @@ def until(what, condition, seconds=30):
 
 
 class FakeVm:
-    """port: its vCPUs sleep until a byte comes to the UDP port self.port. vsock: the path of its vsock
-    device, which it carries as Firecracker does; its guest connects to vsock + ".guest". guest_port: at
-    which that guest listens; 0: it connects to the host's."""
+    """sleep_us: its vCPUs sleep so long at a time. port: they sleep until a byte comes to the UDP port
+    self.port. vsock: the path of its vsock device, which it carries as Firecracker does; its guest connects
+    to vsock + ".guest". guest_port: at which that guest listens; 0: it connects to the host's."""
 
-    def __init__(self, name, vcpus=1, port=False, vsock=None, guest_port=0):
-        more = ["port"] * (port or vsock is not None) + [str(vsock)] * (vsock is not None)
+    def __init__(self, name, vcpus=1, port=False, vsock=None, guest_port=0, sleep_us=0):
+        more = [str(sleep_us)] * (sleep_us != 0)
+        more += ["port"] * (port or vsock is not None) + [str(vsock)] * (vsock is not None)
         more += [str(guest_port)] * (guest_port != 0)
         self.process = subprocess.Popen([FAKE_VMM, name, str(vcpus), *more],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -73,11 +74,11 @@ class Daemon:
             f"[daemon]\ncontrol = {self.control}\ndirectory = {self.recordings}\n"
             f"{self.settings}\n{config}\n")
 
-    def start(self):
+    def start(self, preexec_fn=None):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [self.program, "daemon", "--config", self.folder / "conf"], stderr=log,
-                env={**os.environ, **(self.environment or {})})
+                env={**os.environ, **(self.environment or {})}, preexec_fn=preexec_fn)
         until("the daemon answers", lambda: self.process.poll() is not None or self.answers())
         if self.process.poll() is not None:
             raise AssertionError(f"the daemon ended: {self.log.read_text()}")

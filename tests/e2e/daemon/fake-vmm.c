@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What looks like a QEMU with N vCPUs to a collector, and does nothing: fake-vmm NAME N. Ends with
- * its standard input. With a third argument the vCPUs sleep until a byte comes to a UDP port of the
- * loopback, whose number it prints behind "ready".
+ * its standard input. The vCPUs sleep 10 ms at a time; with a third argument that is a number, so
+ * many us. With "port" they sleep until a byte comes to a UDP port of the loopback, whose number it
+ * prints behind "ready".
  *
  * fake-vmm NAME N port PATH carries its guest's vsock as Firecracker does: it listens at PATH, and
  * what connects to PATH.guest is its guest, which connects to the host's port 7431. With a further
@@ -17,9 +18,11 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 static int accepting = -1;
+static long sleep_us = 10000;
 
 static int listener_open(void)
 {
@@ -33,6 +36,14 @@ static int listener_open(void)
 	return ntohs(in.sin_port);
 }
 
+static void vcpu_sleep(void)
+{
+	const struct timespec pause = {.tv_sec = sleep_us / 1000000,
+				       .tv_nsec = sleep_us % 1000000 * 1000};
+
+	nanosleep(&pause, NULL);
+}
+
 static void *vcpu(void *index)
 {
 	char name[16];
@@ -43,7 +54,7 @@ static void *vcpu(void *index)
 		char byte;
 
 		if (accepting < 0)
-			usleep(10000);
+			vcpu_sleep();
 		else
 			(void)!recv(accepting, &byte, 1, 0);
 	}
@@ -176,13 +187,16 @@ int main(int argc, char **argv)
 {
 	long n = argc > 2 ? strtol(argv[2], NULL, 10) : 1;
 	pthread_t thread;
-	const int port = argc > 3 ? listener_open() : 0;
+	const long us = argc > 3 ? strtol(argv[3], NULL, 10) : 0;
+	const int port = argc > 3 && !us ? listener_open() : 0;
 	char byte;
 
-	if (argc < 3 || port < 0 || n < 1 || n > 64) {
-		fprintf(stderr, "usage: fake-vmm NAME N [port [PATH [PORT]]]\n");
+	if (argc < 3 || port < 0 || n < 1 || n > 64 || us < 0) {
+		fprintf(stderr, "usage: fake-vmm NAME N [US | port [PATH [PORT]]]\n");
 		return 2;
 	}
+	if (us)
+		sleep_us = us;
 	prctl(PR_SET_NAME, "qemu-system-x86");
 	for (long i = 0; i < n; i++) {
 		if (pthread_create(&thread, NULL, vcpu, (void *)i))
