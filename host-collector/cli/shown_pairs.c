@@ -40,14 +40,15 @@ struct shown_pairs {
 
 static struct latency_map *map_get(struct shown_pair *c, uint8_t doubt)
 {
-	struct latency_map **map = &c->maps[doubt];
+	struct latency_map *map = c->maps[doubt];
 
-	if (*map)
-		return *map;
-	*map = calloc(1, sizeof(**map));
-	if (*map)
-		latency_map_init(*map, model_begin(c->of->model));
-	return *map;
+	if (!map) {
+		map = calloc(1, sizeof(*map));
+		if (map)
+			latency_map_init(map, model_begin(c->of->model));
+		c->maps[doubt] = map;
+	}
+	return map;
 }
 
 static void page_take(struct shown_pair *c, const struct pair *pair)
