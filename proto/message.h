@@ -27,6 +27,7 @@
 #include "proto/message_config.h"
 #include "proto/message_fields.h"
 #include "proto/user_event_kind.h"
+#include "proto/vm_protection.h"
 
 enum {
 	VS_PROTOCOL_MIN = 1,
@@ -195,6 +196,7 @@ struct message_vm_info {
 	char name[VS_TEXT_MAX];
 	int32_t qemu_pid;
 	char accelerator[8];
+	uint32_t protection; /* enum vm_protection; a newer collector may know others */
 	size_t n_threads;
 	struct message_vm_thread threads[VS_THREADS_MAX];
 };

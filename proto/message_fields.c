@@ -311,11 +311,9 @@ static const struct message_field vm_thread_fields[] = {
 PART_LAYOUT(vm_thread, vm_thread);
 
 static const struct message_field vm_info_fields[] = {
-	ANY(vm_info, vm),
-	TEXT(vm_info, name),
-	ANY(vm_info, qemu_pid),
-	TEXT(vm_info, accelerator),
-	LIST(vm_info, threads, n_threads, threads, vm_thread),
+	ANY(vm_info, vm),         TEXT(vm_info, name),
+	ANY(vm_info, qemu_pid),   TEXT(vm_info, accelerator),
+	ANY(vm_info, protection), LIST(vm_info, threads, n_threads, threads, vm_thread),
 };
 MESSAGE_LAYOUT(vm_info, );
 

@@ -13,6 +13,7 @@
 
 #include "bpf/kvmclock/kvm_clock_internal.h"
 #include "bpf/kvmclock/kvm_clock_perf.h"
+#include "bpf/kvmclock/kvm_protection.h"
 #include "clock/pvclock.h"
 #include "clock/sample.h"
 #include "kvm_clock_prog.skel.h"
@@ -27,6 +28,7 @@ enum {
 struct followed {
 	pid_t pid;
 	uint32_t vm;
+	enum vm_protection protection;
 };
 
 struct kvm_clock {
@@ -99,6 +101,7 @@ static int programs_load(struct kvm_clock *k)
 		if (!k->programs)
 			return -errno;
 		bpf_program__set_autoload(k->programs->progs.vcpu_files, with_iterator);
+		k->programs->rodata->has_svm = kvm_protection_has_svm("/proc/cpuinfo");
 		error = kvm_clock_prog__load(k->programs);
 		if (!error) {
 			k->has_iterator = with_iterator;
@@ -229,13 +232,20 @@ void kvm_clock_close(struct kvm_clock *k)
 	free(k);
 }
 
+static size_t followed_at(const struct kvm_clock *k, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < k->n_followed && k->followed[i].pid != pid)
+		i++;
+	return i;
+}
+
 static struct followed *followed_find(struct kvm_clock *k, pid_t pid)
 {
-	for (size_t i = 0; i < k->n_followed; i++) {
-		if (k->followed[i].pid == pid)
-			return &k->followed[i];
-	}
-	return NULL;
+	const size_t at = followed_at(k, pid);
+
+	return at < k->n_followed ? &k->followed[at] : NULL;
 }
 
 int kvm_clock_follow(struct kvm_clock *k, pid_t pid, uint32_t vm)
@@ -252,8 +262,23 @@ int kvm_clock_follow(struct kvm_clock *k, pid_t pid, uint32_t vm)
 		return error;
 	if (!f)
 		f = &k->followed[k->n_followed++];
-	*f = (struct followed){pid, vm};
+	*f = (struct followed){pid, vm, f->protection};
 	return 0;
+}
+
+void kvm_clock_protect(struct kvm_clock *k, pid_t pid, enum vm_protection protection)
+{
+	struct followed *f = followed_find(k, pid);
+
+	if (f)
+		f->protection = protection;
+}
+
+enum vm_protection kvm_clock_protection(const struct kvm_clock *k, pid_t pid)
+{
+	const size_t at = followed_at(k, pid);
+
+	return at < k->n_followed ? k->followed[at].protection : VM_PROTECTION_NONE;
 }
 
 int kvm_clock_vm(struct kvm_clock *k, pid_t pid, uint32_t *vm)

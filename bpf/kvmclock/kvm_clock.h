@@ -15,6 +15,9 @@
  * previous value of the same source, vCPU and part; KVM writes unchanged values every 300 s. Only
  * one VM per process, because the tracepoints identify a vCPU by its number only. Not thread-safe.
  *
+ * A protected guest (proto/vm_protection.h) hides its memory from the host: its page is not read.
+ * Without the BPF iterator it is unknown whether a guest is protected, and no page is read.
+ *
  * Trust: the guest can write to its page. kvm_write_tsc_offset reports the offset that KVM
  * requests. If the vCPU cannot have an offset, the request has no effect, and only struct kvm_vcpu
  * and debugfs hold the true offset. So take a snapshot after such a change. If the snapshot
@@ -64,6 +67,9 @@ int kvm_clock_follow(struct kvm_clock *k, pid_t pid, uint32_t vm);
  */
 long kvm_clock_snapshot(struct kvm_clock *k, pid_t pid, const struct kvm_clock_sink *sink,
 			char *why, size_t why_bytes);
+/* Returns how the VM of a followed process is protected from this host, as the last snapshot read
+ * it from KVM. VM_PROTECTION_NONE also if that is unknown. */
+enum vm_protection kvm_clock_protection(const struct kvm_clock *k, pid_t pid);
 /*
  * Delivers the changes that the tracepoints reported since the last call. Call it every few tens of
  * ms, because the error bound of a stamp grows with the time between two calls. from_min and

@@ -29,6 +29,8 @@ int kvm_clock_say(struct kvm_clock *k, const struct message_vm_clock *value, uin
 struct bpf_program *kvm_clock_iterator(struct kvm_clock *k);
 /* Stores the VM number of a followed process. Returns 0 or -ENOENT (not followed). */
 int kvm_clock_vm(struct kvm_clock *k, pid_t pid, uint32_t *vm);
+/* Stores how the VM of a followed process is protected. */
+void kvm_clock_protect(struct kvm_clock *k, pid_t pid, enum vm_protection protection);
 /* Converts a pvclock page. Returns false if its parameters are not a valid kvmclock line. */
 bool kvm_clock_pvclock(const struct vs_pvclock_page *page, struct message_vm_clock_pvclock *out);
 

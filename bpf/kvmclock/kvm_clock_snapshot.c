@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bpf/kvmclock/kvm_clock_internal.h"
+#include "bpf/kvmclock/kvm_protection.h"
 #include "bpf/kvmclock/task_files.h"
 #include "clock/sample.h"
 #include "clock/tsc_scaling.h"
@@ -32,6 +33,7 @@ struct snapshot {
 	uint32_t vm;
 	size_t n_debugfs; /* vCPUs there */
 	size_t n_vcpus;   /* by the iterator */
+	enum vm_protection protection;
 	struct vs_kvm_vcpu *vcpus;
 };
 
@@ -138,6 +140,12 @@ static int vcpus_snapshot(struct snapshot *s)
 	if (!program)
 		return 0;
 	error = task_files_read(program, s->pid, sizeof(struct vs_kvm_vcpu), vcpu_take, s);
+	/* A vCPU's state is hidden only from its first run on, so the others may show no protection
+	 * yet. */
+	for (size_t i = 0; i < s->n_vcpus && s->protection == VM_PROTECTION_NONE; i++)
+		s->protection = kvm_protection_of(&s->vcpus[i]);
+	if (s->n_vcpus)
+		kvm_clock_protect(s->k, s->pid, s->protection);
 	for (size_t i = 0; i < s->n_vcpus && !error; i++)
 		error = vcpu_say(s, &s->vcpus[i], began);
 	return error;
@@ -164,6 +172,8 @@ static int page_read(pid_t pid, uint64_t address, struct vs_pvclock_page *page)
 
 static int pages_snapshot(struct snapshot *s)
 {
+	if (s->protection != VM_PROTECTION_NONE)
+		return 0;
 	for (size_t i = 0; i < s->n_vcpus; i++) {
 		const struct vs_kvm_vcpu *v = &s->vcpus[i];
 		struct message_vm_clock m = {.vcpu = v->vcpu, .source = VM_CLOCK_GUEST_PAGE};

@@ -29,6 +29,10 @@ struct {
 
 __u64 dropped;
 
+/* True if the processor has AMD's SVM, so that a struct kvm is part of a struct kvm_svm: a kernel
+ * may know that struct on other processors, too. Set before the programs are loaded. */
+const volatile bool has_svm;
+
 static __always_inline struct vs_kvm_clock_event *change_begin(__u64 type, __u32 vcpu)
 {
 	__s32 tgid = (__s32)(bpf_get_current_pid_tgid() >> 32);
@@ -122,6 +126,7 @@ struct kvm_vcpu_arch {
 	struct gfn_to_pfn_cache pv_time;
 	__u64 l1_tsc_offset;
 	__u64 l1_tsc_scaling_ratio;
+	bool guest_state_protected; /* since 5.11 */
 };
 
 /* Until 6.14 the vCPU kept what it last published. */
@@ -137,6 +142,9 @@ struct kvm_vcpu_arch___before_5_14 {
 struct kvm_arch {
 	__u32 nr_vcpus_matched_tsc;
 	bool use_master_clock;
+	/* Since 6.8, where it was an unsigned long; since 6.10 a u8. Its low byte is the type in
+	 * both. */
+	__u8 vm_type;
 };
 
 struct kvm {
@@ -148,6 +156,17 @@ struct kvm_vcpu {
 	struct kvm *kvm;
 	int vcpu_id;
 	struct kvm_vcpu_arch arch;
+};
+
+/* Of the module kvm_amd. es_active: since 5.11. */
+struct kvm_sev_info {
+	bool active;
+	bool es_active;
+};
+
+/* Begins with its struct kvm. */
+struct kvm_svm {
+	struct kvm_sev_info sev_info;
 };
 
 #pragma clang attribute pop
@@ -177,19 +196,43 @@ static __always_inline void vcpu_read(struct kvm_vcpu *vcpu, struct vs_kvm_vcpu 
 			       BPF_CORE_READ(vcpu, kvm, online_vcpus.counter);
 }
 
+/* A VMM that uses KVM_SEV_INIT instead of KVM_SEV_INIT2 gets a VM whose vm_type is 0 on every
+ * kernel.
+ */
+static __always_inline void protection_read(struct kvm_vcpu *vcpu, struct vs_kvm_vcpu *out)
+{
+	struct kvm *kvm = BPF_CORE_READ(vcpu, kvm);
+	struct kvm_svm *svm = (void *)kvm;
+
+	if (bpf_core_field_exists(kvm->arch.vm_type))
+		out->vm_type = BPF_CORE_READ(kvm, arch.vm_type);
+	if (has_svm && bpf_core_field_exists(svm->sev_info.active) &&
+	    BPF_CORE_READ(svm, sev_info.active))
+		out->protected_by |= VS_KVM_SEV;
+	if (has_svm && bpf_core_field_exists(svm->sev_info.es_active) &&
+	    BPF_CORE_READ(svm, sev_info.es_active))
+		out->protected_by |= VS_KVM_SEV_ES;
+	if (bpf_core_field_exists(vcpu->arch.guest_state_protected) &&
+	    BPF_CORE_READ(vcpu, arch.guest_state_protected))
+		out->protected_by |= VS_KVM_STATE_HIDDEN;
+}
+
 SEC("iter/task_file")
 int vcpu_files(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct vs_kvm_vcpu out = {};
+	struct kvm_vcpu *vcpu;
 
 	if (!bpf_core_type_exists(struct kvm_vcpu) || !task || !file)
 		return 0;
 	out.tgid = BPF_CORE_READ(task, tgid);
 	if (!bpf_map_lookup_elem(&followed, &out.tgid) || !is_vcpu_file(file))
 		return 0;
-	vcpu_read(BPF_CORE_READ(file, private_data), &out);
+	vcpu = BPF_CORE_READ(file, private_data);
+	vcpu_read(vcpu, &out);
+	protection_read(vcpu, &out);
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }

@@ -33,6 +33,13 @@ struct vs_kvm_clock_event {
 	struct vs_pvclock_page pvclock;
 };
 
+/* Bits of vs_kvm_vcpu.protected_by. */
+enum vs_kvm_protected_by {
+	VS_KVM_SEV = 1,          /* kvm_sev_info.active */
+	VS_KVM_SEV_ES = 2,       /* kvm_sev_info.es_active */
+	VS_KVM_STATE_HIDDEN = 4, /* kvm_vcpu_arch.guest_state_protected */
+};
+
 struct vs_kvm_vcpu {
 	__u64 kvm; /* address of the VM's struct kvm; only compared, to distinguish VMs */
 	__s32 tgid;
@@ -45,6 +52,10 @@ struct vs_kvm_vcpu {
 	struct vs_pvclock_page pvclock; /* tsc_to_system_mul 0: unknown in this kernel */
 	__u32 master_used;
 	__u32 offsets_matched;
+	/* How the VM is protected from the host. vm_type: kvm_arch.vm_type, KVM_X86_*_VM of
+	 * linux/kvm.h; 0 before Linux 6.8, too. A VM of type 0 may be SEV or SEV-ES. */
+	__u32 vm_type;
+	__u32 protected_by;
 };
 
 #endif

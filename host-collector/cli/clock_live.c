@@ -122,7 +122,7 @@ static void now_print(const struct vm_clock *clock, FILE *out)
 	}
 }
 
-static int show(const struct values *v, FILE *out)
+static int show(const struct values *v, enum vm_protection protection, FILE *out)
 {
 	size_t one, other;
 
@@ -132,6 +132,13 @@ static int show(const struct values *v, FILE *out)
 		fprintf(out, "vcpu %u sources disagree: %s and %s\n", v->at[one].vcpu,
 			source_names[v->at[one].source], source_names[v->at[other].source]);
 		return COMMAND_TROUBLE;
+	}
+	if (protection != VM_PROTECTION_NONE) {
+		fprintf(out,
+			"the guest is protected (%s): its page is not read, and it may use other "
+			"parameters than these\n",
+			vm_protection_title(protection));
+		return COMMAND_OK;
 	}
 	now_print(v->clock, out);
 	fprintf(out, "sources agree; error 0 ns as long as these parameters hold\n");
@@ -165,7 +172,7 @@ int clock_live_show(pid_t pid, FILE *out)
 	if (n < 0 || v.out_of_memory)
 		fprintf(stderr, "vcpuscope clock: %s\n", why);
 	else
-		status = show(&v, out);
+		status = show(&v, kvm_clock_protection(sources, pid), out);
 	kvm_clock_close(sources);
 	vm_clock_free(v.clock);
 	free(v.at);

@@ -161,6 +161,11 @@ static void vm_text(const struct vm_account *a, FILE *to)
 			" guest events lie where their vCPU was "
 			"not in the guest, by %" PRId64 " ns at worst\n",
 			a->presence.violations, a->presence.pairs, a->presence.worst_ns);
+	if (s->protection != VM_PROTECTION_NONE)
+		fprintf(to,
+			"  protected   %s, as KVM says: the guest's page is not read, and the "
+			"hypervisor's parameters are shown but not used\n",
+			vm_protection_title(s->protection));
 	echo_text(a, to);
 	epochs_text(a, to);
 	kvmclock_text(a, to);
@@ -289,6 +294,9 @@ static json_object *vm_json(const struct pipeline *p, const struct vm_account *a
 
 	json_add(vm, "vm", json_object_new_string(s->name));
 	json_add(vm, "method", json_object_new_string(s->clock_method));
+	if (s->protection != VM_PROTECTION_NONE)
+		json_add(vm, "protection",
+			 json_object_new_string(vm_protection_name(s->protection)));
 	add_bound(vm, "error_ns",
 		  strcmp(s->clock_method, "none") && !s->clock_untrusted ? s->clock_error_ns
 									 : UINT64_MAX);

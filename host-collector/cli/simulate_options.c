@@ -39,6 +39,12 @@ static const struct option_spec simulate_option_table[] = {
 	 .offset = offsetof(struct simulate_arguments, shift),
 	 .value = "STAGE=N%",
 	 .help = "make one stage N % slower; --list shows the stages"},
+	{.name = "protected",
+	 .type = OPTION_CHOICE,
+	 .offset = offsetof(struct simulate_arguments, protected_by),
+	 .value = "sev|sev-es|sev-snp|tdx|software",
+	 .help = "protect the guests from the host; the recording contains the TSC offset that KVM "
+		 "shows, which with sev-snp and tdx is not the guest's"},
 	{.name = "jobs",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct simulate_arguments, jobs),

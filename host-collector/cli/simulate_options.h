@@ -9,7 +9,7 @@
 #include "proto/program/options.h"
 
 struct simulate_arguments {
-	const char *scenario, *loss, *shift, *output;
+	const char *scenario, *loss, *shift, *output, *protected_by;
 	uint64_t seed, for_ns, vms, vcpus;
 	bool list, jobs;
 };

@@ -38,6 +38,7 @@ static int clock_give(const struct pipeline_source *s, const struct model *m,
 		.contradiction_ns = s->clock_contradiction_ns,
 		.untrusted = account_untrusted(s, m),
 		.epochs = s->clock_epochs,
+		.protection = s->protection,
 	};
 
 	if (clock.untrusted)

@@ -189,6 +189,13 @@ static int on_vm_info(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	return err;
 }
 
+static int learn_vm_info(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
+{
+	(void)s;
+	(void)arrival_tsc;
+	return clock_book_protect(p->clocks, p->in.vm_info.vm, p->in.vm_info.protection);
+}
+
 static int check_vm_info(const struct pipeline *p, const struct stream *s)
 {
 	(void)s;
@@ -412,7 +419,7 @@ static const struct kind {
 	[FRAME_GUEST_STACK] = {IN(stack), check_guest_stack, NULL, on_guest_stack},
 	[FRAME_CONFIG_REPLY] = {IN(config_reply), NULL, learn_config_reply, on_config_reply},
 	[FRAME_USER_EVENTS] = {IN(user_events), NULL, NULL, on_user_events},
-	[FRAME_VM_INFO] = {IN(vm_info), check_vm_info, NULL, on_vm_info},
+	[FRAME_VM_INFO] = {IN(vm_info), check_vm_info, learn_vm_info, on_vm_info},
 	[FRAME_ECHO_OBSERVATION] = {IN(echo_observation), check_echo, learn_echo, echo_take},
 	[FRAME_STACK] = {IN(stack), NULL, NULL, on_stack},
 	[FRAME_NOTE] = {IN(note), NULL, learn_note, on_note},

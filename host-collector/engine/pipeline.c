@@ -570,6 +570,7 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.clock_disagreements = clock.disagreements,
 		.clock_contradiction_ns = clock.untrusted ? clock.exact_from_echo_ns : 0,
 		.clock_untrusted = clock.untrusted || stream_is_refuted(s),
+		.protection = clock.protection,
 	};
 	memcpy(out->aggregated, s->aggregated, sizeof(out->aggregated));
 	return 0;

@@ -123,6 +123,7 @@ struct pipeline_source {
 	uint64_t clock_disagreements;
 	int64_t clock_contradiction_ns; /* size of the newest contradiction; 0: none or unknown */
 	bool clock_untrusted;           /* contradicted, or too many causality_violations */
+	uint32_t protection;            /* as in clock_book_summary */
 };
 /* Describes the index-th source in the order of their first frames. Returns 0, or -ENOENT after
  * the last. */

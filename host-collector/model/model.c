@@ -310,6 +310,7 @@ static int vm_set(struct model *m, const struct message_vm_info *info)
 	vm->name[sizeof(vm->name) - 1] = 0;
 	vm->tgid = info->qemu_pid;
 	vm->kvm = strcmp(info->accelerator, "kvm") == 0;
+	vm->data.is_protected |= info->protection != VM_PROTECTION_NONE;
 	for (size_t i = vm->n_vcpus; i-- > 0;) {
 		const struct message_vm_thread *thread = thread_of(info, vm->vcpus[i]->v.vcpu);
 

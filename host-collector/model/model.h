@@ -404,6 +404,7 @@ struct model_data {
 	bool quota;            /* its cgroup's CPU quota was read */
 	bool guest_stacks;     /* its agent sends stacks of its tasks */
 	bool notes_lost;       /* frames of the host's stream were lost (model_notes_lost) */
+	bool is_protected;     /* the guest is protected from the host (proto/vm_protection.h) */
 };
 /* Returns the result of testing guest events against VM-entries and VM-exits (presence.h). All 0
  * if the VM is unknown. */

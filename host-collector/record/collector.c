@@ -510,18 +510,32 @@ static int host_open(struct collector *c, const struct collector_options *option
 	return err;
 }
 
+/* Writes VM_INFO again, with the protection. */
+static int protection_note(struct collector *c, enum vm_protection protection)
+{
+	if (protection == VM_PROTECTION_NONE)
+		return 0;
+	vm_protect(c->vm, protection);
+	say(c,
+	    "the guest is protected from this host (%s): its memory is not read, round trips "
+	    "convert its times, and verdicts that join both sides are at most likely",
+	    vm_protection_title(protection));
+	return host_stream_follow(c->host, vm_info(c->vm));
+}
+
 /* A VM without them is recorded all the same: echo round trips map its clock, less exactly. */
-static void clocks_open(struct collector *c, enum backend_choice backend)
+static int clocks_open(struct collector *c, enum backend_choice backend)
 {
 	const struct message_vm_info *info = vm_info(c->vm);
 	char why[256] = "";
 
 	if (strcmp(info->accelerator, "kvm") != 0)
-		return;
+		return 0;
 	vm_clocks_open(c->host, backend, info->qemu_pid, COLLECTOR_VM, &c->clocks, why,
 		       sizeof(why));
 	if (why[0])
 		say(c, "%s", why);
+	return c->clocks ? protection_note(c, vm_clocks_protection(c->clocks)) : 0;
 }
 
 /* What QEMU says now, and its exit. */
@@ -573,8 +587,12 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		err = vm_open(&vm, &c->vm, why, why_bytes);
 	if (!err)
 		err = host_open(c, options, why, why_bytes);
-	if (!err && c->vm)
-		clocks_open(c, options->backend);
+	if (!err && c->vm) {
+		err = clocks_open(c, options->backend);
+		if (err)
+			snprintf(why, why_bytes, "the clocks of the VM cannot be recorded: %s",
+				 strerror(-err));
+	}
 	if (err)
 		goto fail;
 	if (options->channel)

@@ -23,7 +23,8 @@ struct vm_clocks {
 	struct host_stream *host;
 	struct vm_clock *known; /* what was written: for the live line */
 	pid_t pid;
-	bool look; /* something changed whose outcome only a snapshot shows */
+	enum vm_protection protection; /* KVM sets it before a VM has vCPUs */
+	bool look;                     /* something changed whose outcome only a snapshot shows */
 	uint64_t looked_ms, period_ms;
 	uint64_t dropped, left_out;
 	uint64_t refilled_ms;
@@ -102,6 +103,8 @@ int vm_clocks_open(struct host_stream *host, enum backend_choice backend, pid_t 
 	}
 	if (error)
 		goto fail;
+	c->protection = kvm_clock_protection(c->sources, pid);
+	vm_clock_protect(c->known, c->protection);
 	c->period_ms = LOOK_REGULARLY_MS;
 	why[0] = '\0';
 	if (*kvm_clock_left_out(c->sources)) {
@@ -128,6 +131,11 @@ void vm_clocks_close(struct vm_clocks *c)
 void vm_clocks_observe(struct vm_clocks *c, const struct echo_observation *o)
 {
 	vm_clock_observe(c->known, o);
+}
+
+enum vm_protection vm_clocks_protection(const struct vm_clocks *c)
+{
+	return c->protection;
 }
 
 bool vm_clocks_exact(const struct vm_clocks *c)

@@ -92,6 +92,12 @@ int simulate_command_run(const struct command *self, int argc, char **argv)
 	if (a.shift && pace_shift(&o.pace, a.shift))
 		return usage_say("--shift: expected STAGE=N%",
 				 "such as exit_kvm=10%; --list shows the stages");
+	if (a.protected_by) {
+		o.protection = vm_protection_find(a.protected_by);
+		if (o.protection == VM_PROTECTION_NONE)
+			return usage_say("--protected: expected a kind of protection",
+					 "sev, sev-es, sev-snp, tdx or software");
+	}
 	o.for_ns = (int64_t)a.for_ns;
 	o.jobs = a.jobs;
 	len = strlen(a.output) + sizeof(".truth.json");

@@ -47,7 +47,8 @@ int simulate_run(const struct simulate_options *o, char *why, size_t why_bytes)
 					      .jobs = o->jobs,
 					      .pace = o->pace,
 					      .n_vms = o->n_vms,
-					      .n_vcpus = o->n_vcpus};
+					      .n_vcpus = o->n_vcpus,
+					      .protection = o->protection};
 	struct world *w = calloc(1, sizeof(*w));
 	const char *what = o->recording;
 	int err;

@@ -15,6 +15,7 @@ struct simulate_options {
 	/* VMs, 1 to WORLD_VMS_MAX, and vCPUs of each, 1 to WORLD_VCPUS_MAX; 0: 1 and WORLD_VCPUS.
 	 * A scenario with scenario_needs_second() needs two vCPUs. */
 	uint32_t n_vms, n_vcpus;
+	enum vm_protection protection; /* of the guests */
 	const char *recording, *truth;
 };
 

@@ -206,6 +206,7 @@ void sim_vm_note(struct sim_vm *vm, enum note_kind kind, const char *text)
 
 void sim_vm_clock_emit(struct sim_vm *vm)
 {
+	const enum vm_protection protection = vm->world->options.protection;
 	struct sim_capture *c = &vm->world->host_capture;
 
 	for (uint32_t i = 0; vm->world->shows_clock && i < vm->n_vcpus; i++) {
@@ -221,6 +222,8 @@ void sim_vm_clock_emit(struct sim_vm *vm)
 				.offset = sim_clock_tsc(&vm->guest_clock, vm->engine->now) - now},
 		};
 
+		if (protection == VM_PROTECTION_SEV_SNP || protection == VM_PROTECTION_TDX)
+			m.tsc.offset = 0;
 		sim_capture_message(c, FRAME_VM_CLOCK, message_vm_clock_pack(&m, &c->payload));
 	}
 }
@@ -238,6 +241,7 @@ void sim_vm_info_emit(struct sim_vm *vm)
 	snprintf(m->name, sizeof(m->name), "%s", vm->name);
 	snprintf(m->accelerator, sizeof(m->accelerator), "kvm");
 	m->qemu_pid = vm->pid;
+	m->protection = vm->world->options.protection;
 	m->threads[m->n_threads++] =
 		(struct message_vm_thread){.tid = vm->pid, .comm = "qemu-system-x86"};
 	for (uint32_t i = 0; i < vm->n_vcpus; i++) {

@@ -147,7 +147,8 @@ static void vms_announce(struct world *w)
 {
 	for (uint32_t i = 0; i < w->n_vms; i++)
 		sim_vm_info_emit(&w->vms[i]);
-	w->shows_clock = w->options.shows_clock && engine_chance(&w->engine, 0.5);
+	w->shows_clock = (w->options.shows_clock && engine_chance(&w->engine, 0.5)) ||
+			 w->options.protection != VM_PROTECTION_NONE;
 	for (uint32_t i = 0; i < w->n_vms; i++)
 		sim_vm_clock_emit(&w->vms[i]);
 	sim_vm_note(&w->vms[0], NOTE_SIMULATED, "made by vcpuscope simulate");

@@ -43,6 +43,10 @@ struct world_options {
 	bool jobs;        /* events of a user, with known pairs (jobs.h) */
 	struct sim_pace pace;
 	uint32_t n_vms, n_vcpus; /* VMs, and vCPUs of each; 0: 1 and WORLD_VCPUS */
+	/* How the guests are protected. Recordings of protected guests contain the hypervisor's
+	 * parameters. With SEV-SNP and TDX these are not the guest's: the processor's firmware set
+	 * its TSC. */
+	enum vm_protection protection;
 };
 
 struct sim_vm;

@@ -62,6 +62,8 @@ void clock_book_summarise(const struct clock_book *b, uint32_t source,
 	struct echo_sync_summary echo;
 
 	*out = (struct clock_book_summary){.method = "none", .err_ns = UINT64_MAX};
+	if (vm && vm->hypervisor)
+		out->protection = vm_clock_protection(vm->hypervisor);
 	if (!g)
 		return;
 	if (clock_is_stated(b, g)) {

@@ -263,6 +263,19 @@ int clock_book_vm_clock(struct clock_book *b, const struct message_vm_clock *m)
 	return c ? vm_clock_learn(c, m) : -ENOMEM;
 }
 
+int clock_book_protect(struct clock_book *b, uint32_t source, uint32_t protection)
+{
+	struct vm_clock *c;
+
+	if (protection == VM_PROTECTION_NONE)
+		return 0;
+	c = hypervisor_get(b, source);
+	if (!c)
+		return -ENOMEM;
+	vm_clock_protect(c, protection);
+	return 0;
+}
+
 int clock_book_guest_page(struct clock_book *b, uint32_t source,
 			  const struct message_vm_clock_pvclock *m)
 {

@@ -59,6 +59,9 @@ int clock_book_host_sample(struct clock_book *b, const struct message_clock_samp
 /* Adds a round trip. It belongs to the newest boot. */
 int clock_book_echo(struct clock_book *b, const struct message_echo_observation *o);
 int clock_book_vm_clock(struct clock_book *b, const struct message_vm_clock *m);
+/* Notes how the VM is protected from its host, according to KVM. A protection that was noted stays.
+ */
+int clock_book_protect(struct clock_book *b, uint32_t source, uint32_t protection);
 /* Adds the content of the pvclock page that the guest itself read. */
 int clock_book_guest_page(struct clock_book *b, uint32_t source,
 			  const struct message_vm_clock_pvclock *m);
@@ -166,6 +169,9 @@ struct clock_book_summary {
 	int64_t exact_from_echo_ns;
 	bool untrusted;         /* round trips contradict an epoch of the parameters */
 	uint64_t disagreements; /* round trips that contradict the parameters */
+	/* enum vm_protection: not VM_PROTECTION_NONE if the guest is protected, so that the
+	 * hypervisor's parameters are not used. */
+	uint32_t protection;
 };
 /* Summarises the newest boot's clock. For an unknown source the method is "none" and err_ns is
  * UINT64_MAX. */

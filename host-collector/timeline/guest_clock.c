@@ -181,7 +181,8 @@ bool guest_clock_knows(const struct guest_clock *g)
 
 bool guest_clock_is_exact(const struct guest_clock *g, const struct vm_clock *hypervisor)
 {
-	return hypervisor && g->clock == STREAM_CLOCK_GUEST_TSC;
+	return hypervisor && g->clock == STREAM_CLOCK_GUEST_TSC &&
+	       vm_clock_protection(hypervisor) == VM_PROTECTION_NONE;
 }
 
 /* Ten seconds: an event's err_ns saturates below that. */

@@ -64,8 +64,8 @@ int guest_clock_settle(struct guest_clock *g, uint64_t host_hz);
 bool guest_clock_knows(const struct guest_clock *g);
 /* Returns the nominal number of host ticks per tick of the stream clock. */
 double guest_clock_ratio(const struct guest_clock *g, uint64_t host_hz);
-/* Returns true if the hypervisor's parameters describe this stream clock. `hypervisor` may be
- * NULL. */
+/* Returns true if the hypervisor's parameters describe this stream clock: not those of a protected
+ * guest. `hypervisor` may be NULL. */
 bool guest_clock_is_exact(const struct guest_clock *g, const struct vm_clock *hypervisor);
 
 /* Returns the vCPU (KVM's vcpu_id) that runs guest CPU `tsc_cpu - 1`, or VM_CLOCK_ANY_VCPU if

@@ -235,6 +235,16 @@ static int tsc_learn(struct vm_clock *c, const struct message_vm_clock *m)
 	return epoch_begin(c, &s);
 }
 
+void vm_clock_protect(struct vm_clock *c, uint32_t protection)
+{
+	c->protection = protection;
+}
+
+uint32_t vm_clock_protection(const struct vm_clock *c)
+{
+	return c->protection;
+}
+
 int vm_clock_learn(struct vm_clock *c, const struct message_vm_clock *m)
 {
 	if (m->pvclock.known)
@@ -436,19 +446,21 @@ size_t vm_clock_epochs(const struct vm_clock *c)
 
 void vm_clock_summarise(const struct vm_clock *c, struct vm_clock_summary *out)
 {
+	const bool open = c->protection == VM_PROTECTION_NONE;
+
 	*out = (struct vm_clock_summary){
 		.epochs = c->n_epochs,
 		.lines = c->n_lines,
 		.vcpus = c->n_vcpus,
-		.proven =
-			c->n_epochs && epoch_trust(&c->epochs[c->n_epochs - 1]) == VM_CLOCK_PROVEN,
+		.proven = open && c->n_epochs &&
+			  epoch_trust(&c->epochs[c->n_epochs - 1]) == VM_CLOCK_PROVEN,
 		.pages = c->n_pages,
 		.apart = c->n_epochs ? c->epochs[c->n_epochs - 1].apart : 0,
 	};
 	for (size_t i = 0; i < c->n_epochs; i++) {
 		out->agreed += c->epochs[i].agreed;
 		out->contradicted += c->epochs[i].contradicted;
-		out->contested |= c->epochs[i].contradicted > 0;
+		out->contested |= open && c->epochs[i].contradicted > 0;
 	}
 	for (size_t i = 0; i < c->n_vcpus; i++)
 		out->vcpus_unsettled += !vm_clock_vcpu_state(&c->vcpus[i]).known;

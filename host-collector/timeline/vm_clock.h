@@ -17,6 +17,10 @@
  * as the TSCs are apart, because CLOCK_MONOTONIC may come from one vCPU's TSC and the sample from
  * another's (docs/clocks.md).
  *
+ * If the guest is protected from the host, KVM's parameters need not be those that the guest uses,
+ * and the host cannot see whether they are: the firmware or the processor may set the TSC. Then
+ * nothing is exact, and round trips convert.
+ *
  * A round trip that contradicts an epoch makes it contested. The parameters come from the host, the
  * stamps of a round trip come from the guest. Either the guest lies or the parameters are out of
  * date, and nothing here can distinguish the two. Times are then still converted with the
@@ -43,6 +47,10 @@ void vm_clock_free(struct vm_clock *c);
 
 /* Adds parameters, in order of arrival, as message.c validated them. Returns 0 or -ENOMEM. */
 int vm_clock_learn(struct vm_clock *c, const struct message_vm_clock *m);
+/* Notes how the VM is protected from its host, according to KVM. */
+void vm_clock_protect(struct vm_clock *c, uint32_t protection);
+/* Returns the VM's enum vm_protection, or a number of a newer version. */
+uint32_t vm_clock_protection(const struct vm_clock *c);
 /* Adds a round trip. The guest's stream clock must be the guest TSC. */
 void vm_clock_observe(struct vm_clock *c, const struct echo_observation *o);
 /* Adds the content of the pvclock page that the guest itself read. */
@@ -135,9 +143,10 @@ struct vm_clock_line {
 struct vm_clock_summary {
 	size_t epochs, lines, vcpus;
 	size_t vcpus_unsettled; /* vCPUs whose sources disagree now */
-	bool proven;            /* the newest epoch is proven */
-	bool contested;         /* a kept epoch is contested */
-	uint64_t apart;         /* of the newest epoch: guest ticks between its vCPUs' TSCs */
+	/* proven: the newest epoch is; contested: a kept epoch is. Both are false if the guest is
+	 * protected. */
+	bool proven, contested;
+	uint64_t apart; /* of the newest epoch: guest ticks between its vCPUs' TSCs */
 	uint64_t agreed, contradicted;
 	/* Different values of the guest's own page, and those of them that no source showed. */
 	size_t pages, pages_differ;

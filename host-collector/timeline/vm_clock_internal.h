@@ -37,6 +37,7 @@ struct vm_clock_state {
 struct vm_clock {
 	struct vm_clock_known_vcpu *vcpus;
 	size_t n_vcpus, n_epochs, n_lines, n_pages;
+	uint32_t protection;
 	struct vm_clock_epoch epochs[EPOCHS_MAX];
 	struct vm_clock_line lines[LINES_MAX];
 	struct pvclock pages[PAGES_MAX];

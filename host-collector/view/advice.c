@@ -14,6 +14,9 @@ static const char *const missing[MISSING_COUNT] = {
 	[MISSING_STACKS] = "Record stacks of shorter waits too (--stacks-over).",
 	[MISSING_HANDLERS] = "Record the guest at level detail.",
 	[MISSING_NOTES] = "Record again: parts of the host's stream are missing.",
+	[MISSING_CLOCK_PROOF] =
+		("This is how a protected guest is recorded: verdicts that join the guest's events to "
+		 "the host's are at most likely."),
 };
 
 const char *advice_of_missing(enum missing_data m)

@@ -274,6 +274,8 @@ static json *clock_json(const struct report_clock *c)
 	json_add_uint(clock, "causality_pairs", c->causality_pairs);
 	json_add_uint(clock, "causality_violations", c->causality_violations);
 	json_add_uint(clock, "epochs", c->epochs);
+	if (c->protection != VM_PROTECTION_NONE)
+		json_add_text(clock, "protection", vm_protection_name(c->protection));
 	if (c->beside_pauses) {
 		json_add_uint(clock, "beside_pauses", c->beside_pauses);
 		json_add_uint(clock, "beside_pauses_error_ns", c->beside_pauses_error_ns);

@@ -225,6 +225,10 @@ static void clock_write(const struct page *p, const struct report_clock *c)
 		fprintf(p->out, "; %" PRIu64 " event%s beside a pause of the VM, %s",
 			c->beside_pauses, c->beside_pauses == 1 ? "" : "s",
 			time_error(c->beside_pauses_error_ns).text);
+	if (c->protection != VM_PROTECTION_NONE)
+		fprintf(p->out,
+			"; the guest is protected (%s), so the hypervisor's parameters are not used",
+			vm_protection_title(c->protection));
 	if (c->disagreements)
 		fprintf(p->out,
 			"; the hypervisor's TSC offset is contradicted by %" PRIu64 " round trip%s",

@@ -478,6 +478,11 @@ void vm_close(struct vm *vm)
 	free(vm);
 }
 
+void vm_protect(struct vm *vm, enum vm_protection protection)
+{
+	vm->info.protection = protection;
+}
+
 static bool threads_equal(const struct message_vm_info *a, const struct message_vm_info *b)
 {
 	if (a->n_threads != b->n_threads)

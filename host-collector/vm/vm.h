@@ -44,6 +44,8 @@ size_t vm_n_vcpus(const struct vm *vm);
 const struct vm_identity *vm_identity(const struct vm *vm);
 /* Returns the VMM's version as its monitor reported it (qmp_version()); "": unknown. Borrowed. */
 const char *vm_version(const struct vm *vm);
+/* Sets the protection that vm_info() contains. */
+void vm_protect(struct vm *vm, enum vm_protection protection);
 /* Reads the threads again. Returns 1 if they changed, 0 if not, or -errno; -ESRCH: the VMM is
  * gone. */
 int vm_rescan(struct vm *vm);

@@ -126,6 +126,8 @@ def main():
             c.run("simulate", scenario, "--loss", "0.02", "-o", recordings[-1])
             with open(recordings[-1] + ".truth.json", encoding="utf-8") as f:
                 c.fits("truth-1", f.read(), scenario)
+        recordings.append(os.path.join(folder, "protected.vcs"))
+        c.run("simulate", "vmm_lock", "--protected", "sev-snp", "-o", recordings[-1])
         with open(os.path.join(ROOT, "tests/golden/report-1.json"), encoding="utf-8") as f:
             c.fits("report-1", f.read(), "the golden report")
         for r in recordings:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`simulate --vms N --vcpus N`: the stall is in the VM that the truth names, the reports name it there and
-nowhere else, and the recording has all VMs and vCPUs."""
+nowhere else, and the recording has all VMs and vCPUs. `--protected KIND`: the same verdicts, but none that joins
+both sides is decided, and the clock sections say why."""
 import argparse
 import json
 import os
@@ -72,6 +73,47 @@ def wrong_sizes_are_refused(vcpuscope, folder):
         expect("nothing was written", not os.path.exists(path))
 
 
+TITLES = {"sev": "AMD SEV", "sev-es": "AMD SEV-ES", "sev-snp": "AMD SEV-SNP", "tdx": "Intel TDX",
+          "software": "KVM's software-protected VM"}
+
+
+def protected_guest(vcpuscope, folder, scenario, seed):
+    """Simulated, because no machine of the tests protects guests."""
+    path = os.path.join(folder, "protected.vcs")
+
+    def report(*more):
+        run([vcpuscope, "simulate", scenario, "--seed", str(seed), *more, "-o", path])
+        out = json.loads(run([vcpuscope, "report", path, "--format", "json"]).stdout)
+        return out, out["clock"][0]
+
+    def verdicts(out):
+        return sorted((i["vm"], i["vcpu"], i["verdict"]) for i in out["incidents"])
+
+    plain, clock = report()
+    expect(f"{scenario}: an open guest has verdicts that join both sides and are decided",
+           any(i["kind"] != "unknown" and i["confidence"] == "decided" for i in plain["incidents"]), plain["incidents"])
+    expect(f"{scenario}: nothing says that it is protected", "protection" not in clock, clock)
+    for kind, title in TITLES.items():
+        what = f"{scenario}, protected by {kind}"
+        out, clock = report("--protected", kind)
+        expect(f"{what}: round trips convert", (clock["method"], clock.get("protection")) == ("echo", kind), clock)
+        expect(f"{what}: the verdicts are those of the open guest", verdicts(out) == verdicts(plain),
+               (verdicts(out), verdicts(plain)))
+        for i in out["incidents"]:
+            expect(f"{what}: the verdict says what is missing", "clock_proof" in i["missing"], i["missing"])
+            expect(f"{what}: no verdict that joins both sides is decided",
+                   i["kind"] == "unknown" or i["confidence"] == "likely", (i["kind"], i["confidence"]))
+        # Lines are wrapped.
+        text = " ".join(run([vcpuscope, "report", path]).stdout.split())
+        expect(f"{what}: the report's clock section says why", f"the guest is protected ({title})" in text, text[-600:])
+        text = run([vcpuscope, "clock", path]).stdout
+        expect(f"{what}: `clock` says it", f"protected   {title}" in text, text)
+        vm = json.loads(run([vcpuscope, "clock", path, "--format", "json"]).stdout)["vms"][0]
+        expect(f"{what}: `clock --format json` says it", vm.get("protection") == kind, vm)
+    done = run([vcpuscope, "simulate", scenario, "--protected", "tpm", "-o", path], (2,))
+    expect("an unknown kind is refused", "sev-snp" in done.stderr, done.stderr)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--vcpuscope", required=True)
@@ -83,6 +125,8 @@ def main():
                                      ("host_lockup", 2, 2), ("lock_holder_preempted.spin", 8, 16),
                                      ("interrupt_lost", 8, 16), ("vcpu_not_scheduled.crowd", 16, 32)):
             stall_is_in_one(vcpuscope, folder, scenario, vms, vcpus, 5)
+        for scenario in ("vmm_lock", "guest_spin.irqs_off", "lock_holder_preempted.spin"):
+            protected_guest(vcpuscope, folder, scenario, 2)
     return 0
 
 

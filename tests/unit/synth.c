@@ -166,6 +166,7 @@ static void vm_put(struct synth *s)
 	strcpy(m->name, "web1");
 	m->qemu_pid = SYNTH_QEMU_PID;
 	strcpy(m->accelerator, "kvm");
+	m->protection = s->options.protection;
 	m->n_threads = 1 + s->guest.n_cpus;
 	m->threads[0] = (struct message_vm_thread){.tid = SYNTH_QEMU_PID, .comm = "qemu-main"};
 	for (uint32_t i = 0; i < s->guest.n_cpus; i++) {

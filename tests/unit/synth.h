@@ -31,6 +31,7 @@ struct synth_options {
 	bool no_echo;                   /* the guest never answers an echo */
 	uint32_t tsc_cpu;               /* its batches name this (struct batch) */
 	int64_t echo_lie_ns;            /* its answers to echoes are off by so much */
+	uint32_t protection;            /* of the guest, as the collector says */
 };
 
 enum {

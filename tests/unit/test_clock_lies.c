@@ -42,6 +42,7 @@ struct lie {
 	int64_t all_us;   /* everything that the guest says is */
 	bool hypervisor;  /* its parameters are in the recording */
 	bool harmless;
+	enum vm_protection protection;
 };
 
 static void tick(struct synth *s, int32_t pid)
@@ -111,6 +112,7 @@ static void scene_write(const char *path, struct live *live, const struct lie *l
 		.guest_cpus = 1,
 		.guest_tsc_offset = TSC_OFFSET + lie->all_us * 2500,
 		.echo_lie_ns = lie->reply_us * 1000,
+		.protection = lie->protection,
 	});
 
 	if (lie->hypervisor)
@@ -163,16 +165,20 @@ static int64_t number_of(struct json_object *o, const char *key)
 	return json_object_get_int64(member(o, key));
 }
 
-static bool misses_clock_map(struct json_object *incident)
+static bool misses(struct json_object *incident, const char *what)
 {
 	struct json_object *missing = member(incident, "missing");
 
 	for (size_t i = 0; i < json_object_array_length(missing); i++) {
-		if (!strcmp(json_object_get_string(json_object_array_get_idx(missing, i)),
-			    "clock_map"))
+		if (!strcmp(json_object_get_string(json_object_array_get_idx(missing, i)), what))
 			return true;
 	}
 	return false;
+}
+
+static bool misses_clock_map(struct json_object *incident)
+{
+	return misses(incident, "clock_map");
 }
 
 static struct json_object *report_of(const struct lie *lie)
@@ -305,13 +311,18 @@ static void lie_check(const struct lie *lie)
 	json_object_put(report);
 }
 
+#define LIE(reply_us, all_us, harmless)                                                            \
+	{                                                                                          \
+		reply_us, all_us, true, harmless, VM_PROTECTION_NONE                               \
+	}
+
 static void no_lie_makes_the_guests_stall_the_hosts(void **state)
 {
 	static const struct lie lies[] = {
-		{0, 0, true, true},         {20, 0, true, true},      {-20, 0, true, true},
-		{1700000, 0, true, false},  {405000, 0, true, false}, {-405000, 0, true, false},
-		{50000, 0, true, false},    {700000, 0, true, false}, {-700000, 0, true, false},
-		{-1900000, 0, true, false}, {0, 300000, true, false}, {0, -5000, true, false},
+		LIE(0, 0, true),         LIE(20, 0, true),      LIE(-20, 0, true),
+		LIE(1700000, 0, false),  LIE(405000, 0, false), LIE(-405000, 0, false),
+		LIE(50000, 0, false),    LIE(700000, 0, false), LIE(-700000, 0, false),
+		LIE(-1900000, 0, false), LIE(0, 300000, false), LIE(0, -5000, false),
 	};
 
 	(void)state;
@@ -365,12 +376,113 @@ static void without_the_hypervisor_a_lie_shows_by_what_it_makes_impossible(void 
 	}
 }
 
+/* ---- a guest that is protected from the host ---- */
+
+static void protected_check(const struct lie *scene, bool is_protected)
+{
+	struct json_object *report = report_of(scene), *incidents = member(report, "incidents");
+	struct json_object *clock = json_object_array_get_idx(member(report, "clock"), 0), *kind;
+	size_t decided = 0;
+
+	assert_string_equal(text_of(clock, "method"), is_protected ? "echo" : "tsc");
+	assert_int_equal(json_object_object_get_ex(clock, "protection", &kind), is_protected);
+	if (is_protected)
+		assert_string_equal(json_object_get_string(kind),
+				    vm_protection_name(scene->protection));
+	assert_true(number_of(clock, "error_ns") < 10 * MS);
+	assert_int_equal(json_object_array_length(incidents), 3);
+	for (size_t n = 0; n < 3; n++) {
+		struct json_object *i = json_object_array_get_idx(incidents, n);
+		bool joined = strcmp(text_of(i, "kind"), "unknown") != 0;
+
+		assert_true(truth_has(i));
+		assert_false(misses_clock_map(i));
+		assert_int_equal(misses(i, "clock_proof"), is_protected);
+		if (is_protected && joined)
+			assert_string_equal(text_of(i, "confidence"), "likely");
+		decided += !strcmp(text_of(i, "confidence"), "decided");
+	}
+	/* Without the protection the host's two stalls are decided; without KVM's events the
+	 * guest's own never is. */
+	assert_true(is_protected || decided == 2);
+	json_object_put(report);
+}
+
+/* Whether KVM shows the guest's offset or one that the guest does not use makes no difference. The
+ * last number is one of a newer version. */
+static void a_protected_guest_is_placed_by_round_trips(void **state)
+{
+	(void)state;
+	protected_check(&(struct lie){.hypervisor = true}, false);
+	for (int p = VM_PROTECTION_NONE + 1; p <= VM_PROTECTION_LAST + 1; p++) {
+		struct lie scene = {.hypervisor = true, .protection = (enum vm_protection)p};
+
+		protected_check(&scene, true);
+		scene.all_us = 300000;
+		protected_check(&scene, true);
+		scene.hypervisor = false;
+		protected_check(&scene, true);
+	}
+}
+
+/* What is impossible shows a lie, as of any guest without known parameters. */
+static void nor_is_a_lie_of_a_protected_guest_believed(void **state)
+{
+	static const int64_t lies_us[] = {1700000, 405000, -405000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lies_us) / sizeof(*lies_us); i++) {
+		const struct lie lie = {.reply_us = lies_us[i],
+					.hypervisor = true,
+					.protection = VM_PROTECTION_SEV_SNP};
+		struct json_object *report = report_of(&lie);
+		struct json_object *clock = json_object_array_get_idx(member(report, "clock"), 0);
+
+		assert_string_equal(text_of(clock, "method"), "untrusted");
+		json_object_put(report);
+	}
+}
+
+static void on_live_protected(void *context, const struct report *report)
+{
+	const struct incident *i = &report->incidents[0];
+	size_t *joined = context;
+
+	assert_true(i->missing & 1u << MISSING_CLOCK_PROOF);
+	if (i->kind == GUEST_CPU_UNKNOWN)
+		return;
+	assert_int_not_equal(i->confidence, CONFIDENCE_DECIDED);
+	++*joined;
+}
+
+static void nor_is_a_live_verdict_of_a_protected_guest_decided(void **state)
+{
+	const struct lie scene = {
+		.all_us = 300000, .hypervisor = true, .protection = VM_PROTECTION_TDX};
+	size_t joined = 0;
+	struct live *live = live_new(&(struct live_options){.than_ns = 100 * MS,
+							    .incident = on_live_protected,
+							    .ongoing = on_live_ongoing,
+							    .line = on_live_line,
+							    .context = &joined});
+
+	(void)state;
+	assert_non_null(live);
+	scene_write(NULL, live, &scene);
+	assert_int_equal(live_finish(live), 0);
+	assert_true(joined > 0);
+	live_free(live);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_lie_makes_the_guests_stall_the_hosts),
 		cmocka_unit_test(nor_does_any_other),
 		cmocka_unit_test(without_the_hypervisor_a_lie_shows_by_what_it_makes_impossible),
+		cmocka_unit_test(a_protected_guest_is_placed_by_round_trips),
+		cmocka_unit_test(nor_is_a_lie_of_a_protected_guest_believed),
+		cmocka_unit_test(nor_is_a_live_verdict_of_a_protected_guest_decided),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,7 @@ static void test_vm_info_round_trip(void **state)
 	strcpy(m->name, "build-7");
 	strcpy(m->accelerator, "kvm");
 	ASSERT_ROUND_TRIP(vm_info, m);
+	m->protection = UINT32_MAX;
 	m->n_threads = VS_THREADS_MAX;
 	for (uint32_t i = 0; i < VS_THREADS_MAX; i++) {
 		m->threads[i].tid = (int32_t)i + 100;

@@ -506,6 +506,24 @@ static void a_repetition_of_the_same_values_is_no_change(void **state)
 	vm_clock_free(c);
 }
 
+/* A protected guest's firmware may have set its TSC: neither agreement nor contradiction counts. */
+static void parameters_of_a_protected_guest_prove_and_refute_nothing(void **state)
+{
+	struct vm_clock *c = vm_clock_new();
+
+	(void)state;
+	learn(c, VM_CLOCK_VCPU, 0, OFFSET, 0, T0);
+	observe(c, T0 + SECOND, OFFSET);
+	assert_true(summary_of(c).proven);
+	vm_clock_protect(c, VM_PROTECTION_SEV_SNP);
+	assert_int_equal(vm_clock_protection(c), VM_PROTECTION_SEV_SNP);
+	assert_false(summary_of(c).proven);
+	observe(c, T0 + 2 * SECOND, OFFSET + 1000000);
+	assert_int_equal(summary_of(c).contradicted, 1);
+	assert_false(summary_of(c).contested);
+	vm_clock_free(c);
+}
+
 static void without_parameters_nothing_is_converted(void **state)
 {
 	struct vm_clock *c = vm_clock_new();
@@ -652,6 +670,7 @@ int main(void)
 		cmocka_unit_test(a_scaled_guest_converts_to_the_tick),
 		cmocka_unit_test(kvmclock_needs_the_guests_own_page_to_agree),
 		cmocka_unit_test(a_repetition_of_the_same_values_is_no_change),
+		cmocka_unit_test(parameters_of_a_protected_guest_prove_and_refute_nothing),
 		cmocka_unit_test(without_parameters_nothing_is_converted),
 		cmocka_unit_test(each_epoch_converts_by_its_own_parameters),
 		cmocka_unit_test(memory_stays_bounded),

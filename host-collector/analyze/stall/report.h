@@ -224,7 +224,10 @@ struct incident {
 	X(HANDLERS, "handlers",                                                                    \
 	  "short handlers were only counted (level summary): interrupts may have taken the time")  \
 	X(NOTES, "notes",                                                                          \
-	  "frames of the host were lost: what QEMU, its kernel's log or a quota said may be missing")
+	  "frames of the host were lost: what QEMU, its kernel's log or a quota said may be "      \
+	  "missing")                                                                               \
+	X(CLOCK_PROOF, "clock_proof",                                                              \
+	  "the guest is protected from the host, which cannot check the guest's clock")
 
 enum missing_data {
 #define X(NAME, ...) MISSING_##NAME,
@@ -251,6 +254,9 @@ struct report_clock {
 	int64_t contradiction_ns; /* size of the newest contradiction; 0: unknown */
 	/* The guest's times are unproven, so guest side and host side are not joined. */
 	bool untrusted;
+	/* enum vm_protection. If the guest is protected, round trips convert its times, and
+	 * verdicts that join both sides are at most likely. */
+	uint32_t protection;
 };
 
 /* Events lost between two instants, by the place of the loss. */

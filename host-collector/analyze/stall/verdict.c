@@ -92,6 +92,8 @@ static uint32_t missing_of(const struct stall_facts *f)
 	/* The error of the times is too large compared with the threshold. */
 	if (f->data.guest_events && f->err_ns > (uint64_t)f->than_ns / 2)
 		missing |= NEEDS(CLOCK_MAP);
+	if (f->data.guest_events && f->data.is_protected)
+		missing |= NEEDS(CLOCK_PROOF);
 	return missing;
 }
 
@@ -107,6 +109,12 @@ static int64_t unknown_ns(const struct stall_facts *f)
 static bool unjoined(const struct stall_facts *f)
 {
 	return f->data.guest_events && f->kind != GUEST_CPU_UNKNOWN && f->err_ns >= UINT32_MAX;
+}
+
+/* Returns true if a verdict by this rule joins what the guest reported to what the host saw. */
+static bool joins(const struct stall_facts *f, const struct verdict_rule *rule)
+{
+	return f->kind != GUEST_CPU_UNKNOWN || rule->needs & NEEDS(GUEST_EVENTS);
 }
 
 /* Replaces the reason. */
@@ -239,6 +247,7 @@ static bool judge_by(const struct stall_facts *f, const struct model *m, bool su
 	rule = rule_of(best->verdict);
 	sure = surely && !f->cut && best->ns * 100 >= all * DECIDES &&
 	       !(rule->needs & out->missing) && !(out->missing & NEEDS(CLOCK_MAP)) &&
+	       !(out->missing & NEEDS(CLOCK_PROOF) && joins(f, rule)) &&
 	       !(rule->contradicted && rule->contradicted(f));
 	out->verdict = rule->verdict;
 	out->runner_up = out->n_causes > 1 ? out->causes[1].verdict : VERDICT_UNDETERMINED;

@@ -329,7 +329,8 @@ function lost_when() {
 
 function quality_section() {
 	const clocks = report.clock.map((c) => el("tr", {}, el("th", {scope: "row"}, c.vm),
-		el("td", {}, c.method), el("td", {class: "number"}, c.method === "none" ? "n/a"
+		el("td", {}, c.method + (c.protection ? ", because the guest is protected (" +
+			c.protection + ")" : "")), el("td", {class: "number"}, c.method === "none" ? "n/a"
 			: error_text(c.error_ns)), el("td", {class: "number"}, count(c.causality_pairs)),
 		el("td", {class: "number"}, count(c.causality_violations)),
 		el("td", {class: "number"}, count(c.epochs)),

@@ -60,6 +60,7 @@ void watch_snapshot(struct watch *w)
 
 	if (kvm_clock_snapshot(w->sources, w->pid, &sink, why, sizeof(why)) != VMM_VCPUS)
 		fail_msg("snapshot: %s", why);
+	assert_int_equal(kvm_clock_protection(w->sources, w->pid), VM_PROTECTION_NONE);
 }
 
 void watch_drain(struct watch *w)
