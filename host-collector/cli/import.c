@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/import/dat_options.h"
+#include "host-collector/import/dat_pair.h"
 #include "host-collector/import/foreign.h"
 #include "host-collector/import/gather.h"
 #include "host-collector/import/trace_dat.h"
@@ -25,6 +27,13 @@ enum { ONE_CLOCK_ERROR_NS = 1000000 };
 struct import_arguments {
 	const char *host, *guest, *vm, *vcpu, *clock, *offset, *output;
 	uint64_t tsc_hz, guest_tsc_hz, error_ns;
+};
+
+/* What the inputs say about themselves, if they are trace.dat files. */
+struct import_files {
+	bool host_known, guest_known;
+	struct dat_options host, guest;
+	struct dat_pair pair;
 };
 
 static const struct option_spec import_option_table[] = {
@@ -46,13 +55,14 @@ static const struct option_spec import_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, vcpu),
 	 .value = "TID=INDEX,...",
-	 .help = "the vCPU threads (default: threads named `CPU N/KVM`, and those with KVM "
-		 "events)"},
+	 .help = "the vCPU threads (default: those of the guests that the host's trace.dat "
+		 "lists, threads named `CPU N/KVM`, and those with KVM events)"},
 	{.name = "vm",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, vm),
 	 .value = "NAME",
-	 .help = "the name of the first VM (default vm1)"},
+	 .help = "the name of the first VM, which is the one of --guest (default: as the host's "
+		 "trace.dat lists it, else vm1)"},
 	{.name = "guest",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, guest),
@@ -62,14 +72,14 @@ static const struct option_spec import_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, offset),
 	 .value = "N",
-	 .help = "the host's clock minus the guest's clock, may be negative (default: one "
-		 "clock, if the times overlap)"},
+	 .help = "the host's clock minus the guest's clock, may be negative (default: the sync "
+		 "in the guest's trace.dat, else one clock, if the times overlap)"},
 	{.name = "guest-error-ns",
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct import_arguments, error_ns),
 	 .value = "N",
-	 .help = "the largest possible error of that offset; reports show it (default without "
-		 "an offset: 1000000)"},
+	 .help = "the largest possible error of that offset; reports show it (default: what "
+		 "the sync implies, without a sync 1000000)"},
 	{.name = "clock",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, clock),
@@ -121,6 +131,59 @@ static bool path_is_file(const char *path)
 	struct stat s;
 
 	return !stat(path, &s) && S_ISREG(s.st_mode);
+}
+
+/* Reads what a trace.dat says about itself. A damaged one is reported when its events are read. */
+static void file_look(const char *path, struct dat_options *o, bool *known)
+{
+	FILE *in = path_is_file(path) && trace_dat_is(path) ? fopen(path, "rb") : NULL;
+	int err = in ? dat_options_read(o, in) : -ENOENT;
+
+	*known = !err;
+	if (err == -ENOTSUP)
+		fprintf(stderr,
+			"vcpuscope import: %s: its options cannot be read: which guest it belongs to, and its "
+			"sync, are not checked\n",
+			path);
+	if (in)
+		fclose(in);
+	if (err)
+		dat_options_fini(o);
+}
+
+/* Whether both files belong together, and what the guest's says about its clock. */
+static int pair_find(struct import_arguments *a, struct import_files *files,
+		     struct gather_options *guest_options)
+{
+	const struct dat_pair_options options = {.vcpus_stated = a->vcpu, .tick_hz = a->tsc_hz};
+	const struct dat_options *host = files->host_known ? &files->host : NULL;
+	char why[256];
+
+	if (host && !a->clock && host->clock[0])
+		a->clock = host->clock;
+	if (!files->guest_known)
+		return COMMAND_OK;
+	if (files->guest.sync.present && a->offset)
+		return usage_say("--guest-offset-ns: the guest's trace.dat has a sync with its "
+				 "host, which is used",
+				 "omit the option, or give the text of `trace-cmd report -t "
+				 "--raw-ts` instead of the file");
+	if (dat_pair_find(&files->pair, host, &files->guest, &options, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope import: %s: %s\n", a->guest, why);
+		return COMMAND_USAGE;
+	}
+	if (!files->pair.synced)
+		return COMMAND_OK;
+	/* libtracecmd adds what the sync says: ticks are the host's. */
+	guest_options->tick_hz = a->tsc_hz;
+	if (!a->error_ns)
+		a->error_ns = files->pair.err_ns;
+	printf("clocks: the guest's trace.dat has a sync with its host (%s): its times are the "
+	       "host's, +-%" PRIu64 " ns%s\n",
+	       files->pair.measured ? "round trips" : "TSC offset", a->error_ns,
+	       files->pair.unchecked ? "; the host's input does not say whether it is this host"
+				     : "");
+	return COMMAND_OK;
 }
 
 /* 0, or what the command ends with. */
@@ -269,11 +332,11 @@ static double last_s(const struct gather *g)
 	return (double)g->events[g->n_events - 1].e.time / 1e9;
 }
 
-/* Nobody said how far apart both clocks are: they are taken as one, aloud, if that can be. */
-static int one_clock_assume(struct import_arguments *a, const struct gather *host,
+/* Without an offset and a sync, both clocks are taken as one, which is said, if that can be. */
+static int one_clock_assume(struct import_arguments *a, bool synced, const struct gather *host,
 			    const struct gather *guest)
 {
-	if (!a->guest || a->offset || !host->n_events || !guest->n_events)
+	if (!a->guest || a->offset || synced || !host->n_events || !guest->n_events)
 		return COMMAND_OK;
 	if (first_s(host) > last_s(guest) || first_s(guest) > last_s(host)) {
 		fprintf(stderr,
@@ -291,9 +354,29 @@ static int one_clock_assume(struct import_arguments *a, const struct gather *hos
 	return COMMAND_OK;
 }
 
-static int recording_write(const struct import_arguments *a, struct gather *host,
-			   struct gather *guest)
+/* The guest that becomes the first VM: that of --guest, else the one that --vm names. */
+static const struct dat_guest *guest_first(const struct import_arguments *a,
+					   const struct import_files *files)
 {
+	if (files->pair.guest)
+		return files->pair.guest;
+	for (size_t i = 0; i < files->host.n_guests && a->vm; i++) {
+		if (!strcmp(files->host.guests[i].name, a->vm))
+			return &files->host.guests[i];
+	}
+	return NULL;
+}
+
+static int recording_write(const struct import_arguments *a, const struct import_files *files,
+			   struct gather *host, struct gather *guest)
+{
+	const struct vcpus_known known = {
+		.stated = a->vcpu,
+		.name = a->vm,
+		.guests = files->host.guests,
+		.n_guests = files->host.n_guests,
+		.first = guest_first(a, files),
+	};
 	char origin[VS_TEXT_MAX];
 	struct import_plan plan = {
 		.path = a->output,
@@ -303,7 +386,7 @@ static int recording_write(const struct import_arguments *a, struct gather *host
 		.guest_err_ns = a->error_ns,
 	};
 	struct vcpus vcpus;
-	int err = vcpus_find(&vcpus, host, a->vcpu, a->vm), result = COMMAND_OK;
+	int err = vcpus_find(&vcpus, host, &known), result = COMMAND_OK;
 
 	if (err == -EINVAL) {
 		result = usage_say("--vcpu: expected a list of threads",
@@ -333,6 +416,7 @@ static int import_run(const struct command *self, int argc, char **argv)
 {
 	struct import_arguments a = {0};
 	struct gather_options host_options = {0}, guest_options = {.guest = true};
+	struct import_files files = {0};
 	struct gather *gathers;
 	int result;
 
@@ -346,6 +430,10 @@ static int import_run(const struct command *self, int argc, char **argv)
 		return trouble_say("out of memory", "48 bytes per event are needed");
 	host_options.tick_hz = a.tsc_hz;
 	guest_options.tick_hz = a.guest_tsc_hz;
+	file_look(a.host, &files.host, &files.host_known);
+	if (a.guest)
+		file_look(a.guest, &files.guest, &files.guest_known);
+	result = pair_find(&a, &files, &guest_options);
 	if (gather_init(&gathers[0], &host_options) || gather_init(&gathers[1], &guest_options))
 		result = trouble_say("out of memory", "48 bytes per event are needed");
 	if (!result)
@@ -356,12 +444,12 @@ static int import_run(const struct command *self, int argc, char **argv)
 		account_print("host", &gathers[0]);
 		if (a.guest)
 			account_print("guest", &gathers[1]);
-		result = one_clock_assume(&a, &gathers[0], &gathers[1]);
+		result = one_clock_assume(&a, files.pair.synced, &gathers[0], &gathers[1]);
 	}
 	if (!result) {
 		result =
 			gathers[0].taken + gathers[1].taken
-				? recording_write(&a, &gathers[0], &gathers[1])
+				? recording_write(&a, &files, &gathers[0], &gathers[1])
 				: trouble_say("no usable event was found: nothing written",
 					      "see the lines above; import reads sched, irq and "
 					      "x86 kvm events as `trace-cmd report`, trace_pipe "
@@ -370,6 +458,8 @@ static int import_run(const struct command *self, int argc, char **argv)
 	gather_fini(&gathers[0]);
 	gather_fini(&gathers[1]);
 	free(gathers);
+	dat_options_fini(&files.host);
+	dat_options_fini(&files.guest);
 	return result;
 }
 
@@ -382,6 +472,7 @@ const struct command command_import = {
 	.examples = "  trace-cmd record -C mono -e kvm -e sched sleep 10\n"
 		    "  vcpuscope import --host trace.dat -o run.vcs\n"
 		    "  perf script --ns | vcpuscope import --host - --vcpu 4711=0 -o run.vcs\n"
+		    "  vcpuscope import --host trace.dat --guest trace-web1.dat -o run.vcs\n"
 		    "  vcpuscope import --host host.dat --guest guest.dat --vm web1 \\\n"
 		    "    --guest-offset-ns 81234567890 --guest-error-ns 50000 -o run.vcs\n"
 		    "  vcpuscope report run.vcs\n",

@@ -304,7 +304,7 @@ static void vcpus_come_from_names_then_from_kvm_and_two_of_one_index_are_two_vms
 	struct vcpus v;
 
 	(void)state;
-	assert_int_equal(vcpus_find(&v, g, NULL, "web1"), 0);
+	assert_int_equal(vcpus_find(&v, g, &(struct vcpus_known){.name = "web1"}), 0);
 	assert_int_equal(v.n, 2);
 	assert_string_equal(v.vms[0].name, "web1");
 	assert_string_equal(v.vms[1].name, "vm2");
@@ -315,7 +315,7 @@ static void vcpus_come_from_names_then_from_kvm_and_two_of_one_index_are_two_vms
 	assert_int_equal(v.vms[1].threads[0].tid, 13);
 	vcpus_fini(&v);
 
-	assert_int_equal(vcpus_find(&v, g, "14=0,11=1", NULL), 0);
+	assert_int_equal(vcpus_find(&v, g, &(struct vcpus_known){.stated = "14=0,11=1"}), 0);
 	assert_int_equal(v.n, 1);
 	assert_int_equal(v.vms[0].n_threads, 2);
 	assert_int_equal(v.vms[0].threads[0].tid, 14);
@@ -324,7 +324,7 @@ static void vcpus_come_from_names_then_from_kvm_and_two_of_one_index_are_two_vms
 	for (size_t i = 0; i < 6; i++) {
 		static const char *const wrong[] = {"", "x=1", "1", "1=", "1=0,", "1=0,2=0"};
 
-		assert_int_equal(vcpus_find(&v, g, wrong[i], NULL), -22);
+		assert_int_equal(vcpus_find(&v, g, &(struct vcpus_known){.stated = wrong[i]}), -22);
 		vcpus_fini(&v);
 	}
 	gathered_free(g);
@@ -426,7 +426,7 @@ static struct seen replayed(const struct gather *host, const struct gather *gues
 
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(vcpus_find(&v, host, NULL, NULL), 0);
+	assert_int_equal(vcpus_find(&v, host, &(struct vcpus_known){0}), 0);
 	plan.vcpus = &v;
 	assert_int_equal(import_write(&plan), 0);
 	assert_int_equal(model_observe(m, &observer), 0);

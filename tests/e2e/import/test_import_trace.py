@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """A pair of trace.dat of this machine, recorded by trace-cmd, imported as files and as text: the same
 events come out, as many as trace-cmd reports, and a vCPU's times are those that this test adds up from
-trace-cmd's text by itself. A file cut in the middle is said to be damaged and harms nothing."""
+trace-cmd's text by itself. A file cut in the middle is said to be damaged and harms nothing. With the
+options of a guest and its host added (generated, see dat_file.py), the guest's times are those that
+trace-cmd prints, and its vCPUs the listed threads."""
 import json
 import os
 import re
@@ -12,6 +14,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, f"{HERE}/..")
+sys.path.insert(0, HERE)
+import dat_file
 import state_times
 
 BUILD = os.environ.get("VCPUSCOPE_BUILD", os.path.join(HERE, "../../../build"))
@@ -198,6 +202,91 @@ def check_one_clock(folder, tid):
     assert "--guest-offset-ns" in said and "0.000001" in said, said
 
 
+SHIFT_NS = 5000000000
+HOST_ID, GUEST_ID = 0x1234567800000011, 0x1234567800000022
+
+
+def paired(folder, tid):
+    """host.dat lists this guest and another one; guest.dat's clock is SHIFT_NS behind the host's."""
+    cpus = os.cpu_count()
+    instance = dat_file.time_shift(HOST_ID, dat_file.INTERPOLATE, [[(0, SHIFT_NS), (10**15, SHIFT_NS)]] * cpus)
+    listed = [dat_file.guest("other", 0x99, [tid + 1]), dat_file.guest("web1", GUEST_ID, [tid] + [-1] * (cpus - 1))]
+    dat_file.rewrite(f"{folder}/host.dat", f"{folder}/p-host.dat", [dat_file.trace_id(HOST_ID)] + listed,
+                     edit=dat_file.unnamed)
+    dat_file.rewrite(f"{folder}/guest.dat", f"{folder}/p-guest.dat",
+                     [dat_file.trace_id(GUEST_ID), instance], edit=dat_file.unnamed)
+
+
+def events_of(recording):
+    return run(VCPUSCOPE, "report", recording, "events", "-e", "guest:sched:sched_switch", "--top", "0",
+               "--format", "csv", expect=0)
+
+
+def check_sync(folder, tid):
+    """A file with a sync is what the same file without it is with the same offset."""
+    paired(folder, tid)
+    said = run(VCPUSCOPE, "import", "--host", f"{folder}/p-host.dat", "--guest", f"{folder}/p-guest.dat",
+               "-o", f"{folder}/pair.vcs")
+    assert "(round trips): its times are the host's, +-200000 ns\n" in said, said
+    assert re.search(rf"^VM web1: vCPU 0 is thread {tid} \(CPU 0/KVM\)$", said, re.M), said
+    assert re.search(rf"^VM other: vCPU 0 is thread {tid + 1} ", said, re.M), said
+    run(VCPUSCOPE, "import", "--host", f"{folder}/host.dat", "--guest", f"{folder}/guest.dat", "--vcpu",
+        f"{tid}=0", "--vm", "web1", "--guest-offset-ns", str(SHIFT_NS), "--guest-error-ns", "200000",
+        "-o", f"{folder}/stated.vcs")
+    theirs = events_of(f"{folder}/pair.vcs")
+    assert theirs.count("\n") > 10 and theirs == events_of(f"{folder}/stated.vcs")
+    run(VCPUSCOPE, "report", f"{folder}/pair.vcs", "--format", "json", "-o", f"{folder}/pair.json")
+    with open(f"{folder}/pair.json") as f:
+        clock = json.load(f)["clock"][0]
+    assert clock["method"] == "stated" and 200000 <= clock["error_ns"] <= 201000, clock
+    with open(f"{folder}/p-guest.txt", "w") as out:
+        subprocess.run(["trace-cmd", "report", "-t", f"{folder}/p-guest.dat"], stdout=out,
+                       stderr=subprocess.DEVNULL, check=True, timeout=120)
+    printed = [now for now, _, _ in lines_of(f"{folder}/p-guest.txt")]
+    plain = [now for now, _, _ in lines_of(f"{folder}/guest.txt")]
+    assert [now + SHIFT_NS for now in plain] == printed, "trace-cmd itself shows other times"
+    print(f"  sync: {len(printed)} times as trace-cmd prints them")
+
+
+def check_mismatch(folder, tid):
+    """What does not belong together, or would be wrong, is refused in one line."""
+    cpus = os.cpu_count()
+    samples = [[(0, SHIFT_NS)]] * cpus
+    ids = [dat_file.trace_id(GUEST_ID)]
+    host = f"{folder}/p-host.dat"
+
+    def refused(words, guest_options=(), edit=dat_file.unnamed, more=()):
+        dat_file.rewrite(f"{folder}/guest.dat", f"{folder}/wrong.dat", guest_options, edit=edit)
+        said = run(VCPUSCOPE, "import", "--host", host, "--guest", f"{folder}/wrong.dat", *more,
+                   "-o", f"{folder}/wrong.vcs", expect=2)
+        assert words in said and len(said.splitlines()) == 1, said
+        assert not os.path.exists(f"{folder}/wrong.vcs")
+
+    refused("another host trace", ids + [dat_file.time_shift(0x77, 1, samples)])
+    refused("none of the 2 guests", [dat_file.trace_id(0x78)])
+    refused("scaled", ids + [dat_file.time_shift(HOST_ID, 0, samples, scaling=1 << 47, fraction=48)])
+    refused("fewer CPUs", ids + [dat_file.time_shift(HOST_ID, 1, samples[:-1] or [[(0, 0)]]),
+                                 (dat_file.CPUCOUNT, (cpus + 1).to_bytes(4, "little"))])
+    refused("only the main one", ids + [dat_file.time_shift(HOST_ID, 1, samples)], edit=lambda *o: o)
+    refused("by other factors", ids + [dat_file.time_shift(HOST_ID, 1, samples),
+                                       (dat_file.TSC2NSEC, bytes(16))])
+    refused("--guest-offset-ns", ids + [dat_file.time_shift(HOST_ID, 1, samples)],
+            more=("--guest-offset-ns", "1", "--guest-error-ns", "1"))
+    print("  files that do not match are refused")
+
+
+def check_version_6(folder, tid):
+    """The same files in the older format, as trace-cmd converts them, are a pair, too."""
+    for side in ("host", "guest"):
+        subprocess.run(["trace-cmd", "convert", "--file-version", "6", "-i", f"{folder}/p-{side}.dat", "-o",
+                        f"{folder}/6-{side}.dat"], check=True, timeout=120, capture_output=True)
+    said = run(VCPUSCOPE, "import", "--host", f"{folder}/6-host.dat", "--guest", f"{folder}/6-guest.dat",
+               "-o", f"{folder}/6.vcs")
+    assert f"VM web1: vCPU 0 is thread {tid} " in said, said
+    assert events_of(f"{folder}/6.vcs") == events_of(f"{folder}/pair.vcs")
+    print("  version 6: the same events")
+
+
 def check_damage(folder):
     with open(f"{folder}/host.dat", "rb") as f:
         whole = f.read()
@@ -236,6 +325,9 @@ def main():
         check_report(check_pair(folder, tid))
         check_untyped(folder)
         check_one_clock(folder, tid)
+        check_sync(folder, tid)
+        check_mismatch(folder, tid)
+        check_version_6(folder, tid)
         check_damage(folder)
         check_errors(folder)
     print("ok")

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reads the options of a trace.dat (versions 6 and 7 of its format): what the file says about the
+ * trace that it holds, and about traces of other machines that were recorded with it. trace-cmd
+ * writes a host's file with the vCPU threads of each guest that it recorded too, and a guest's file
+ * with the difference of the two clocks (trace-cmd.dat.v7(5): GUEST, TIME_SHIFT).
+ *
+ * libtracecmd adds that difference to each time of the file by itself, but does not report it.
+ */
+#ifndef IMPORT_DAT_OPTIONS_H
+#define IMPORT_DAT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "proto/message.h"
+
+/* A guest that was recorded with this host. */
+struct dat_guest {
+	char name[VS_TEXT_MAX]; /* may be "" */
+	uint64_t trace_id;
+	size_t n;
+	int32_t *tids; /* `n` vCPU threads by the number of the guest's CPU; 0: unknown */
+};
+
+/* What is added to a time of one CPU from `time` on. Both in units of the trace's clock. */
+struct dat_sample {
+	uint64_t time;
+	int64_t offset;
+};
+
+/* How this guest's times become times of its host. */
+struct dat_sync {
+	bool present;
+	uint64_t peer_id;  /* trace id of the host's file */
+	bool interpolated; /* between two samples; true for clocks compared by round trips */
+	bool scaled;       /* some sample also multiplies */
+	size_t n_cpus;
+	size_t *first;              /* n_cpus + 1 of them: where each CPU's samples begin */
+	struct dat_sample *samples; /* of each CPU in order of time, at least one */
+};
+
+struct dat_options {
+	bool trace_id_known;
+	uint64_t trace_id;
+	char clock[32];     /* of the trace's stamps; "" if unknown */
+	uint32_t n_cpus;    /* 0: unknown */
+	bool has_instances; /* holds buffers besides the main one */
+	bool tsc_known;     /* the factors that convert ticks of the TSC to ns */
+	uint32_t tsc_mult, tsc_shift;
+	uint64_t tsc_offset;
+	size_t n_guests;
+	struct dat_guest *guests;
+	struct dat_sync sync;
+};
+
+/*
+ * Reads the options of the file, which must be seekable. Returns 0, -EBADMSG if they are damaged,
+ * -ENOTSUP if the version is another one or they are compressed, or -ENOMEM. Call
+ * dat_options_fini() in each case.
+ */
+int dat_options_read(struct dat_options *o, FILE *in);
+void dat_options_fini(struct dat_options *o);
+
+/*
+ * Returns the largest contradiction of a sync that is present: the largest difference between two
+ * neighbouring samples of a CPU, or between CPU 0 and another one at one time, in units of the
+ * trace's clock. *compared: whether there were two samples to compare.
+ */
+uint64_t dat_sync_spread(const struct dat_sync *sync, bool *compared);
+
+#endif
