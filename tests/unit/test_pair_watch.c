@@ -17,7 +17,7 @@ struct heard {
 	struct model *model;
 	struct pair_watch *watch;
 	size_t n_over, n_said;
-	char over[4][256], said[4][512];
+	char over[64][256], said[4][512];
 };
 
 static void on_over(void *context, const struct pair *pair, const char *text)
@@ -25,7 +25,7 @@ static void on_over(void *context, const struct pair *pair, const char *text)
 	struct heard *h = context;
 
 	assert_true(pair->duration_ns > 0);
-	assert_true(h->n_over < 4);
+	assert_true(h->n_over < 64);
 	snprintf(h->over[h->n_over++], sizeof(h->over[0]), "%s", text);
 }
 
@@ -108,6 +108,60 @@ static void lost_events_make_no_pair(void **state)
 	assert_int_equal(counts.times->count, 1);
 	assert_int_equal(counts.incomplete, 1);
 	assert_int_equal(h.n_over, 0);
+	end(&h);
+}
+
+/* `n` pairs of 5 us, 1 ms after each other; a begin after every `every`-th one was lost. */
+static void many(struct heard *h, int64_t *t_us, int n, int every)
+{
+	for (int i = 0; i < n; i++, *t_us += 1000) {
+		const struct timeline_event pair[] = {MSI(*t_us), HANDLER(*t_us + 5)};
+
+		script_run(h->model, pair, COUNT(pair));
+		if (every && i % every == every - 1) {
+			/* One event of the host, between both. */
+			struct timeline_event lost[] = {MSI(*t_us + 20), LOST(HOST, *t_us + 25, 0),
+							HANDLER(*t_us + 55)};
+
+			lost[1].event.arg0 = 1;
+			script_run(h->model, lost, COUNT(lost));
+		}
+	}
+}
+
+/* As in a recording, but in rounds. */
+static void pairs_past_rare_losses_are_calls(void **state)
+{
+	const int round = PAIR_ROUND_PAIRS;
+	struct pair_watch_counts counts;
+	struct heard h;
+	int64_t t_us = 10;
+	uint64_t past;
+
+	(void)state;
+	begin(&h, &msi, 1);
+	/* In the first round they wait for its end. None is reported. */
+	many(&h, &t_us, round / 2, 200);
+	assert_true(pair_watch_get(h.watch, 0, &counts));
+	past = counts.undecided;
+	assert_in_range(past, 1, round / 2 / 200);
+	assert_int_equal(counts.incomplete, 0);
+	assert_int_equal(counts.over, 0);
+	many(&h, &t_us, round, 200);
+	assert_true(pair_watch_get(h.watch, 0, &counts));
+	assert_int_equal(counts.undecided, 0);
+	assert_int_equal(counts.incomplete, 0);
+	assert_true(counts.over > past);
+	/* From then on they are calls at once, and reported. */
+	past = counts.over;
+	h.n_over = 0;
+	many(&h, &t_us, 1000, 200);
+	many(&h, &t_us, 3000, 0);
+	assert_true(pair_watch_get(h.watch, 0, &counts));
+	assert_int_equal(counts.undecided, 0);
+	assert_true(counts.over > past);
+	assert_true(h.n_over >= 1);
+	assert_true(counts.times->count > (uint64_t)round);
 	end(&h);
 }
 
@@ -202,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs_are_counted_and_long_ones_reported),
 		cmocka_unit_test(lost_events_make_no_pair),
+		cmocka_unit_test(pairs_past_rare_losses_are_calls),
 		cmocka_unit_test(chosen_events_are_counted_once_they_are_known),
 		cmocka_unit_test(what_is_no_event_is_refused),
 	};

@@ -46,7 +46,7 @@ static void on_settled(void *context, const struct pair *pair)
 	char text[256], key[48], vcpu[24] = "", error[32] = "unknown";
 
 	pair_history_add(w->history, pair);
-	if (pair->past_losses || !w->definition.than_ns ||
+	if (!pair->is_call || !w->definition.than_ns ||
 	    pair->duration_ns < (int64_t)w->definition.than_ns || !o->over ||
 	    (w->was_over && pair->to.t.ns - w->over.ns < OVER_GAP_NS))
 		return;
@@ -102,6 +102,7 @@ static void pair_find(struct watched_pair *w)
 		.context = w,
 		.open_max = OPEN_MAX,
 		.pending_max = PENDING_MAX,
+		.round_pairs = PAIR_ROUND_PAIRS,
 	};
 	int err = choices_find(w);
 
@@ -211,9 +212,8 @@ bool pair_watch_get(const struct pair_watch *w, size_t i, struct pair_watch_coun
 	out->times = &row->calls.times;
 	out->over = row->calls.beyond;
 	out->unpaired = row->unpaired_from + row->unpaired_to;
-	/* Whether pairs past losses are calls is decided only at the end of a recording. */
-	out->incomplete =
-		row->incomplete + row->past_losses.times.count + row->past_both.times.count;
+	out->incomplete = row->incomplete;
+	out->undecided = row->past_losses.times.count + row->past_both.times.count;
 	out->ambiguous = row->ambiguous;
 	return true;
 }

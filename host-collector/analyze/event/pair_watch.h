@@ -40,9 +40,12 @@ struct pair_watch_counts {
 	const struct histogram *times; /* of calls; valid until the model gets another event */
 	uint64_t over;                 /* calls of at least than_ns */
 	uint64_t unpaired, incomplete, ambiguous;
+	/* Pairs past losses that will be calls or incomplete when this round ends
+	 * (pairs_options.round_pairs). */
+	uint64_t undecided;
 };
-/* Gets the counts of definition number i, which only grow. Returns false behind the last. Those of
- * a pair whose events are not known are 0. */
+/* Gets the counts of definition number i, which only grow, except `undecided`. Returns false behind
+ * the last. Those of a pair whose events are not known are 0. */
 bool pair_watch_get(const struct pair_watch *w, size_t i, struct pair_watch_counts *out);
 
 #endif

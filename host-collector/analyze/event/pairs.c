@@ -199,7 +199,8 @@ static void pending_settle(struct pairs *p)
 	}
 	marks_drop(p, w);
 	if (w->alone)
-		p->rows.evidence[w->pair.stage].alone += !w->near_loss && !w->alone_maybe;
+		pair_evidence_at(p, w->pair.stage, w->round)->alone +=
+			!w->near_loss && !w->alone_maybe;
 	else
 		pair_rows_count(p, w);
 	fields_drop(&w->from_fields);
@@ -243,6 +244,7 @@ static struct pair_pending *pending_add(struct pairs *p, unsigned stage,
 	*w = (struct pair_pending){
 		.pair = {.stage = stage, .from = *from, .to = *to},
 		.since = p->now,
+		.round = p->rows.rounds[stage].newest,
 		.from_mark = STATE_MARK_NONE,
 		.to_mark = STATE_MARK_NONE,
 		.before = UINT64_MAX,

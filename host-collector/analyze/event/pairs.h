@@ -20,7 +20,10 @@ enum {
 	PAIR_ROWS_MAX = 4096,
 	PAIR_KEPT_MAX = 64,
 	PAIR_KEY_BYTES = 24,
+	PAIR_ROUND_PAIRS = 4096, /* of a live joiner */
 };
+
+#define PAIR_ROUND_NS 600000000000ll
 
 struct pair;
 struct pair_fields; /* pair_fields.h */
@@ -35,6 +38,11 @@ struct pairs_options {
 	size_t kept;
 	int64_t than_ns, lower_ns;
 	const struct narrow *narrow; /* the events that it selects; NULL: all. Borrowed. */
+	/* For events that have no end: whether pairs past losses are calls is decided as soon as
+	 * the evidence of this round and the one before is enough, and for the others when the
+	 * round ends, after this many pairs or this time (PAIR_ROUND_NS). 0: by pairs_finish(),
+	 * over all pairs. Not together with per_key. */
+	uint64_t round_pairs;
 	/* Gets each pair that is a call, or will be one if pairs past losses become calls, as soon
 	 * as that is known. NULL: nobody. */
 	void (*settled)(void *context, const struct pair *pair);
@@ -76,6 +84,7 @@ struct pair {
 	bool past_both;               /* one of those that are past_both there */
 	/* Only in the call of `settled`, and with with_fields; NULL: there was no memory. */
 	const struct pair_fields *from_fields, *to_fields;
+	bool is_call; /* known already; past losses only with round_pairs */
 };
 
 /* Calls of one kind. */

@@ -47,6 +47,7 @@ struct pair_pending {
 	struct pair_fields *from_fields, *to_fields; /* with_fields */
 	enum pair_doubt doubt;
 	bool ambiguous;
+	uint64_t round;
 	uint64_t before; /* in the ring: the pair whose end may be that of this one's begin */
 	/* Its end and the next begin, or its begin and the end before it, may have the other order:
 	 * then one loss is enough to make a wrong pair. */
@@ -82,6 +83,17 @@ struct pair_evidence {
 	double both_lost; /* expected number of an end and the next begin, from all windows */
 };
 
+enum { PAIR_ROUNDS = 4 };
+
+/* The rounds of a stage (pairs_options.round_pairs): a pair belongs to the round in which it was
+ * found, and is counted later. */
+struct pair_round {
+	uint64_t newest;   /* number of the round in which pairs are found, at most deciding + 2 */
+	uint64_t deciding; /* of the round whose pairs are counted */
+	uint64_t found;    /* pairs of the newest */
+	struct host_ns began;
+};
+
 struct pair_rows {
 	struct lru index; /* of rows of keys */
 	struct pair_row *rows;
@@ -89,7 +101,8 @@ struct pair_rows {
 	/* By their doubt. */
 	struct pair kept[PAIR_TORN][PAIR_KEPT_MAX];
 	size_t n_kept[PAIR_TORN];
-	struct pair_evidence evidence[EVENT_GROUPS_MAX];
+	struct pair_evidence evidence[EVENT_GROUPS_MAX][PAIR_ROUNDS]; /* by number of the round */
+	struct pair_round rounds[EVENT_GROUPS_MAX];
 	struct pair_row stages[EVENT_GROUPS_MAX];
 	bool out_of_memory;
 };
@@ -121,8 +134,14 @@ int pair_rows_init(struct pairs *p);
 void pair_rows_fini(struct pairs *p);
 /* Returns the row that counts this key. */
 struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_key *key);
-/* Notes that a pair was found, before anything else is known of it. */
+/* Notes that a pair was found, before anything else is known of it. May begin a round. */
 void pair_rows_found(struct pairs *p, unsigned stage);
+/* Returns what a round of a stage shows. */
+static inline struct pair_evidence *pair_evidence_at(struct pairs *p, unsigned stage,
+						     uint64_t round)
+{
+	return &p->rows.evidence[stage][round % PAIR_ROUNDS];
+}
 /* Counts the open begin or end as unpaired; `now`: it was lost about now, as the next event of its
  * key shows. */
 void pair_rows_unpaired(struct pairs *p, const struct pair_open *o, bool is_from, bool now);

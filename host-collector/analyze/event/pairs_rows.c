@@ -69,6 +69,124 @@ struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_
 	return &r->rows[slot];
 }
 
+static void window_end(struct pair_evidence *e)
+{
+	if (e->window.pairs)
+		e->both_lost +=
+			(double)e->window.from * (double)e->window.to / (double)e->window.pairs;
+	e->window.pairs = e->window.from = e->window.to = 0;
+}
+
+/* ---- pairs past losses ---- */
+
+/* The share of all pairs that may be wrong calls, as expected from the losses. */
+#define WRONG_SHARE_MAX 0.0005
+
+/* Returns the expected number of wrong pairs among those with losses between their events. If none
+ * of n cases is an exception, the share of exceptions is below 3 / n (the rule of three, 95 %). */
+static double wrong_expected(const struct pair_evidence *e)
+{
+	const uint64_t lost = e->past_many + e->unpaired_from + e->unpaired_to;
+	/* A single loss makes a wrong pair if the next event has no partner. */
+	const double past = (double)(lost < e->past_losses ? lost : e->past_losses) *
+			    (double)(e->alone + 3) / (double)(e->clean ? e->clean : 1);
+	const double both = (double)(e->unpaired_from + 3) * (double)(e->unpaired_to + 3) /
+			    (double)(e->pairs ? e->pairs : 1);
+
+	return past + (both > e->both_lost ? both : e->both_lost);
+}
+
+/* Returns what a round and the one before it show. */
+static struct pair_evidence evidence_of(const struct pairs *p, unsigned stage, uint64_t round)
+{
+	static const struct pair_evidence none;
+	const struct pair_evidence *rounds = p->rows.evidence[stage];
+	const struct pair_evidence *before = round ? &rounds[(round - 1) % PAIR_ROUNDS] : &none;
+	struct pair_evidence sum = rounds[round % PAIR_ROUNDS];
+
+	window_end(&sum);
+	sum.clean += before->clean;
+	sum.alone += before->alone;
+	sum.pairs += before->pairs;
+	sum.past_losses += before->past_losses;
+	sum.past_both += before->past_both;
+	sum.past_many += before->past_many;
+	sum.unpaired_from += before->unpaired_from;
+	sum.unpaired_to += before->unpaired_to;
+	sum.both_lost += before->both_lost;
+	return sum;
+}
+
+/* Returns the largest doubt at which the pairs of this stage still are calls. */
+static enum pair_doubt doubt_accepted(const struct pair_evidence *e)
+{
+	if (wrong_expected(e) <= WRONG_SHARE_MAX * (double)e->pairs)
+		return PAIR_PAST_BOTH;
+	/* Fewer than one of the pairs past losses is expected to be wrong. */
+	return !e->alone && 3 * e->past_losses <= e->clean ? PAIR_PAST : PAIR_CERTAIN;
+}
+
+static int calls_take(struct pair_calls *calls, const struct pair_calls *more)
+{
+	calls->beyond += more->beyond;
+	if (more->error_ns > calls->error_ns)
+		calls->error_ns = more->error_ns;
+	calls->with_states += more->with_states;
+	for (size_t i = 0; i < SHARE_COUNT; i++)
+		calls->states.ns[i] += more->states.ns[i];
+	return histogram_merge(&calls->times, &more->times);
+}
+
+static int row_decide(const struct pairs *p, struct pair_row *row)
+{
+	const struct pair_evidence evidence =
+		evidence_of(p, row->stage, p->rows.rounds[row->stage].deciding);
+	const enum pair_doubt accepted = doubt_accepted(&evidence);
+	int err = 0;
+
+	if (accepted >= PAIR_PAST) {
+		row->calls_past_losses += row->past_losses.times.count;
+		err = calls_take(&row->calls, &row->past_losses);
+	} else {
+		row->incomplete += row->past_losses.times.count;
+	}
+	if (accepted >= PAIR_PAST_BOTH) {
+		row->calls_past_both += row->past_both.times.count;
+		row->calls_past_losses += row->past_both.times.count;
+		row->wrong_expected = row->calls_past_losses ? wrong_expected(&evidence) : 0;
+		err = err ? err : calls_take(&row->calls, &row->past_both);
+	} else {
+		row->incomplete += row->past_both.times.count;
+	}
+	return err;
+}
+
+/* Counts the pairs of a round that were not calls at once. */
+static void round_end(struct pairs *p, unsigned stage)
+{
+	struct pair_row *row = &p->rows.stages[stage];
+
+	if (row_decide(p, row))
+		p->rows.out_of_memory = true;
+	histogram_fini(&row->past_losses.times);
+	histogram_fini(&row->past_both.times);
+	row->past_losses = row->past_both = (struct pair_calls){0};
+	p->rows.rounds[stage].deciding++;
+}
+
+static void round_begin(struct pairs *p, unsigned stage)
+{
+	struct pair_round *r = &p->rows.rounds[stage];
+
+	window_end(pair_evidence_at(p, stage, r->newest));
+	r->newest++;
+	r->found = 0;
+	r->began = p->now;
+	*pair_evidence_at(p, stage, r->newest) = (struct pair_evidence){0};
+}
+
+/* ---- single pairs ---- */
+
 static bool is_selected(const struct pairs_options *o, int64_t duration_ns)
 {
 	return duration_ns >= o->than_ns && (!o->lower_ns || duration_ns < o->lower_ns);
@@ -120,24 +238,26 @@ void pairs_pending_each(const struct pairs *p, void (*take)(void *context, const
 	}
 }
 
-static void window_end(struct pair_evidence *e)
-{
-	if (e->window.pairs)
-		e->both_lost +=
-			(double)e->window.from * (double)e->window.to / (double)e->window.pairs;
-	e->window.pairs = e->window.from = e->window.to = 0;
-}
-
 void pair_rows_found(struct pairs *p, unsigned stage)
 {
-	if (++p->rows.evidence[stage].window.pairs == WINDOW_PAIRS)
-		window_end(&p->rows.evidence[stage]);
+	struct pair_round *r = &p->rows.rounds[stage];
+	struct pair_evidence *e;
+
+	if (!r->newest && !r->found)
+		r->began = p->now;
+	if (p->options.round_pairs && r->newest < r->deciding + 2 &&
+	    (r->found >= p->options.round_pairs || p->now.ns - r->began.ns >= PAIR_ROUND_NS))
+		round_begin(p, stage);
+	r->found++;
+	e = pair_evidence_at(p, stage, r->newest);
+	if (++e->window.pairs == WINDOW_PAIRS)
+		window_end(e);
 }
 
 void pair_rows_unpaired(struct pairs *p, const struct pair_open *o, bool is_from, bool now)
 {
 	struct pair_row *row = pair_row_of(p, o->stage, &o->key);
-	struct pair_evidence *e = &p->rows.evidence[o->stage];
+	struct pair_evidence *e = pair_evidence_at(p, o->stage, p->rows.rounds[o->stage].newest);
 
 	row->unpaired_from += is_from;
 	row->unpaired_to += !is_from;
@@ -147,13 +267,28 @@ void pair_rows_unpaired(struct pairs *p, const struct pair_open *o, bool is_from
 	e->window.to += !is_from && now;
 }
 
+/* Returns whether a pair is a call, as far as that is known before all pairs are. */
+static bool is_call(const struct pairs *p, const struct pair_pending *w)
+{
+	struct pair_evidence evidence;
+
+	if (w->doubt == PAIR_CERTAIN || !p->options.round_pairs)
+		return w->doubt == PAIR_CERTAIN;
+	if (!w->round)
+		return false;
+	evidence = evidence_of(p, w->pair.stage, w->round);
+	return w->doubt <= doubt_accepted(&evidence);
+}
+
 void pair_rows_count(struct pairs *p, struct pair_pending *done)
 {
 	struct pair *pair = &done->pair;
 	struct pair_row *row = pair_row_of(p, pair->stage, &pair->key);
-	struct pair_evidence *evidence = &p->rows.evidence[pair->stage];
+	struct pair_evidence *evidence = pair_evidence_at(p, pair->stage, done->round);
 	struct pair_calls *calls = &row->calls;
 
+	while (p->rows.rounds[pair->stage].deciding < done->round)
+		round_end(p, pair->stage);
 	evidence->pairs += !done->ambiguous;
 	if (!doubt_apply(done)) {
 		row->ambiguous += done->ambiguous;
@@ -161,14 +296,14 @@ void pair_rows_count(struct pairs *p, struct pair_pending *done)
 		return;
 	}
 	evidence->clean += !done->near_loss;
-	if (pair->past_both) {
-		evidence->past_both++;
-		calls = &row->past_both;
-	} else if (pair->past_losses) {
-		evidence->past_losses++;
-		evidence->past_many += done->past_many;
-		calls = &row->past_losses;
-	}
+	evidence->past_both += pair->past_both;
+	evidence->past_losses += pair->past_losses && !pair->past_both;
+	evidence->past_many += pair->past_losses && !pair->past_both && done->past_many;
+	pair->is_call = is_call(p, done);
+	if (!pair->is_call)
+		calls = pair->past_both ? &row->past_both : &row->past_losses;
+	row->calls_past_losses += pair->is_call && pair->past_losses;
+	row->calls_past_both += pair->is_call && pair->past_both;
 	if (histogram_add(&calls->times, (uint64_t)pair->duration_ns))
 		p->rows.out_of_memory = true;
 	if (p->options.than_ns || p->options.lower_ns)
@@ -185,75 +320,13 @@ void pair_rows_count(struct pairs *p, struct pair_pending *done)
 		p->options.settled(p->options.context, pair);
 }
 
-/* ---- pairs past losses ---- */
-
-/* The share of all pairs that may be wrong calls, as expected from the losses. */
-#define WRONG_SHARE_MAX 0.0005
-
-/* Returns the expected number of wrong pairs among those with losses between their events. If none
- * of n cases is an exception, the share of exceptions is below 3 / n (the rule of three, 95 %). */
-static double wrong_expected(const struct pair_evidence *e)
-{
-	const uint64_t lost = e->past_many + e->unpaired_from + e->unpaired_to;
-	/* A single loss makes a wrong pair if the next event has no partner. */
-	const double past = (double)(lost < e->past_losses ? lost : e->past_losses) *
-			    (double)(e->alone + 3) / (double)(e->clean ? e->clean : 1);
-	const double both = (double)(e->unpaired_from + 3) * (double)(e->unpaired_to + 3) /
-			    (double)(e->pairs ? e->pairs : 1);
-
-	return past + (both > e->both_lost ? both : e->both_lost);
-}
-
-/* Returns the largest doubt at which the pairs of this stage still are calls. */
-static enum pair_doubt doubt_accepted(const struct pair_evidence *e)
-{
-	if (wrong_expected(e) <= WRONG_SHARE_MAX * (double)e->pairs)
-		return PAIR_PAST_BOTH;
-	/* Fewer than one of the pairs past losses is expected to be wrong. */
-	return !e->alone && 3 * e->past_losses <= e->clean ? PAIR_PAST : PAIR_CERTAIN;
-}
-
-static int calls_take(struct pair_calls *calls, const struct pair_calls *more)
-{
-	calls->beyond += more->beyond;
-	if (more->error_ns > calls->error_ns)
-		calls->error_ns = more->error_ns;
-	calls->with_states += more->with_states;
-	for (size_t i = 0; i < SHARE_COUNT; i++)
-		calls->states.ns[i] += more->states.ns[i];
-	return histogram_merge(&calls->times, &more->times);
-}
-
-static int row_decide(const struct pairs *p, struct pair_row *row)
-{
-	const struct pair_evidence *evidence = &p->rows.evidence[row->stage];
-	const enum pair_doubt accepted = doubt_accepted(evidence);
-	int err = 0;
-
-	if (accepted >= PAIR_PAST) {
-		row->calls_past_losses = row->past_losses.times.count;
-		err = calls_take(&row->calls, &row->past_losses);
-	} else {
-		row->incomplete += row->past_losses.times.count;
-	}
-	if (accepted >= PAIR_PAST_BOTH) {
-		row->calls_past_both = row->past_both.times.count;
-		row->calls_past_losses += row->calls_past_both;
-		row->wrong_expected = row->calls_past_losses ? wrong_expected(evidence) : 0;
-		err = err ? err : calls_take(&row->calls, &row->past_both);
-	} else {
-		row->incomplete += row->past_both.times.count;
-	}
-	return err;
-}
+/* ---- the end of all pairs ---- */
 
 int pair_rows_decide(struct pairs *p)
 {
 	struct pair_rows *r = &p->rows;
 	int err = 0;
 
-	for (unsigned i = 0; i < p->n_stages; i++)
-		window_end(&r->evidence[i]);
 	for (size_t i = 0; i < r->n && !err; i++)
 		err = row_decide(p, &r->rows[i]);
 	for (unsigned i = 0; i < p->n_stages && !err; i++)
@@ -261,8 +334,10 @@ int pair_rows_decide(struct pairs *p)
 	for (enum pair_doubt doubt = PAIR_PAST; doubt <= PAIR_PAST_BOTH; doubt++) {
 		for (size_t i = 0; i < r->n_kept[doubt]; i++) {
 			const struct pair *pair = &r->kept[doubt][i];
+			const struct pair_evidence evidence =
+				evidence_of(p, pair->stage, r->rounds[pair->stage].deciding);
 
-			if (doubt <= doubt_accepted(&r->evidence[pair->stage]))
+			if (doubt <= doubt_accepted(&evidence))
 				keep(p, pair, PAIR_CERTAIN);
 		}
 	}
