@@ -12,7 +12,7 @@
 
 enum { AUDIT_REFUTES = 8 };
 
-/* An audit of all zeros is new. */
+/* A struct of all zeros is an audit without pairs. */
 struct audit {
 	uint32_t pairs, violations; /* violations: halved at the end of each window */
 };

@@ -20,7 +20,7 @@ struct arguments {
 	uint64_t sample_hz;  /* 0: no stacks */
 	uint64_t max_sample_hz;
 	uint64_t handlers_over_ns; /* 0: no handler is aggregated */
-	uint64_t max_cpu_percent;  /* of one CPU */
+	uint64_t max_cpu_percent;  /* percent of one CPU */
 	uint64_t max_memory_bytes;
 	bool no_host_config, no_kernel_log, no_realtime, insecure_plain_tcp;
 	bool doctor; /* print what works here, and end */

@@ -16,10 +16,11 @@
 #include "guest-agent/limits.h"
 
 enum {
-	CONFIGURER_APPLY_MS = 1000,   /* between two requests that come into force */
-	CONFIGURER_FORGET_MS = 2000,  /* for a reconnected host to repeat its request */
-	CONFIGURER_WINDOW_MS = 2000,  /* interval over which CPU time is measured */
-	CONFIGURER_BUDGET_MS = 60000, /* without additions after a budget was exceeded */
+	CONFIGURER_APPLY_MS = 1000,  /* between two requests that come into force */
+	CONFIGURER_FORGET_MS = 2000, /* time in which a reconnected host must repeat its request */
+	CONFIGURER_WINDOW_MS = 2000, /* interval over which CPU time is measured */
+	/* Time without samples and events of the host after a budget was exceeded. */
+	CONFIGURER_BUDGET_MS = 60000,
 };
 
 struct configurer_options {
@@ -45,7 +46,7 @@ struct configurer {
 	struct message_config asked; /* newest request */
 	bool waiting;                /* `asked` is not in force yet */
 	bool changed; /* a request of the host is in force instead of the owner's settings */
-	bool over;    /* a budget was exceeded: nothing is added */
+	bool over;    /* a budget was exceeded: samples and events of the host are off */
 	bool measured;
 	uint64_t applied_ms, over_ms, session, session_ms;
 	uint64_t window_ms, window_cpu_ns;

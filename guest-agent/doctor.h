@@ -13,11 +13,10 @@
  * Returns 0 or -errno. */
 typedef int (*doctor_capture_try)(enum backend_choice backend, char *said, size_t said_bytes);
 
-/*
- * Prints one row for each thing that a capture needs, and one for each backend, which `try` opens.
- * A row that says no has what is lost, what still works and what to do. `root` is put before the
- * paths of the kernel's files; "" on a real machine. Returns whether a backend can capture.
- */
+/* Prints one row for each thing that a capture needs, and one for each backend, which `try` opens.
+ * A row with the answer "no" also shows what is lost, what still works and what to do. `root` is
+ * put before the paths of the kernel's files; "" on a real machine. Returns whether a backend can
+ * capture. */
 bool doctor_print(FILE *out, const char *root, doctor_capture_try try);
 
 #endif

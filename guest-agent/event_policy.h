@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which events a host may ask this guest for (Config.events), and how many hits of them. The
- *guest's owner writes it in a file with lines "KEY = VALUE"; '#' begins a comment:
+ * guest's owner writes it in a file with lines "KEY = VALUE"; '#' begins a comment:
  *
  *	allow = sched:* irq:*    tracepoints, as SYSTEM:NAME with the patterns of the shell
  *	kprobes = vfs_*          functions of the kernel; none by default
@@ -9,8 +9,7 @@
  *	max_events = 16
  *	rate = 20000             hits per second and CPU, all events together
  *
- * A key that the file does not have keeps its default. It does not do I/O, except for
- * event_policy_read().
+ * A key that is not in the file keeps its default. Only event_policy_read() does I/O.
  */
 #ifndef AGENT_EVENT_POLICY_H
 #define AGENT_EVENT_POLICY_H
@@ -37,19 +36,20 @@ struct event_policy {
 
 #define EVENT_POLICY_PATH "/etc/vcpuscope/agent.conf"
 
-/* Sets what --help documents: tracepoints of the scheduler, interrupts, timers, workqueues, block
- * requests, power and RCU; no functions, no texts. */
+/* Sets the defaults that --help documents: tracepoints of the scheduler, interrupts, timers,
+ * workqueues, block requests, power and RCU; no functions, no texts. */
 void event_policy_default(struct event_policy *out);
-/* Changes what the lines of `text`, which has no NUL, say. Returns 0, or -EINVAL with one line in
+/* Applies the lines of `text`, of `len` bytes without a NUL. Returns 0, or -EINVAL with one line in
  * `why`. */
 int event_policy_parse(struct event_policy *out, const char *text, size_t len, char *why,
 		       size_t why_bytes);
-/* Reads the file at `path` by event_policy_parse(). Returns 0, or with one line in `why` an
- * error: -EINVAL for the text, else the -errno of reading (-ENOENT: the file does not exist). */
+/* Reads the file at `path` and applies it as event_policy_parse() does. Returns 0, or -errno with
+ * one line in `why`: -EINVAL if the text is wrong, -ENOENT if the file does not exist, or another
+ * error of reading it. */
 int event_policy_read(struct event_policy *out, const char *path, char *why, size_t why_bytes);
-/* Checks what a host asks for. `number`: how many events were allowed before this one. Returns
- * true, or false with the reason. An allowed event has a known kind, and names of letters, digits,
- * '_' and, of a function, '.'. */
+/* Checks an event that a host requests. `number`: number of events that were allowed before it.
+ * Returns true, or false with the reason in `why`. An allowed event has a known kind. Its names
+ * consist of letters, digits and '_'; a function's name may also contain '.'. */
 bool event_policy_allows(const struct event_policy *p, const struct message_config_event *e,
 			 size_t number, char why[EVENT_POLICY_WHY]);
 

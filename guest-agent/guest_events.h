@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The events that a host asked for: resolves them on this kernel, within the owner's policy,
- * attaches them, and describes them to the host. Pointers are hashed before they leave
- * (pointer_hash.h).
+ * Handles the events that a host requested: resolves them on this kernel, within the owner's
+ * policy, attaches them, and describes them to the host. Pointers are hashed before they leave the
+ * guest (pointer_hash.h).
  *
- * All events together have a limit of hits per second and CPU. If for 2 s more hits are above it
- * than below, the event with most hits is detached, and its description says so.
+ * All events together have a limit of hits per second and CPU. If for 2 s more hits exceed the
+ * limit than stay within it, the event with the most hits is detached, and its description says
+ * so.
  */
 #ifndef AGENT_GUEST_EVENTS_H
 #define AGENT_GUEST_EVENTS_H
@@ -21,7 +22,7 @@
 enum {
 	GUEST_EVENTS_CHECK_MS = 1000,
 	GUEST_EVENTS_AGAIN_MS = 10000, /* for late readers of a recording */
-	GUEST_EVENTS_FLOODED = 2,      /* checks in a row */
+	GUEST_EVENTS_FLOODED = 2, /* number of checks in a row after which an event is detached */
 	GUEST_EVENTS_HIT_COST_NS = 300,
 };
 
@@ -42,13 +43,13 @@ int guest_events_new(const struct event_policy *policy, struct capture *c,
 int guest_events_new_from(const struct event_policy *policy,
 			  const struct guest_events_source *source, struct guest_events **out);
 void guest_events_free(struct guest_events *g); /* NULL is allowed */
-/* Captures exactly the events of `asked` that the policy and this kernel allow. One that was
- * captured before goes on. */
+/* Captures exactly the events of `asked` that the policy and this kernel allow. An event that was
+ * captured before stays attached. */
 void guest_events_set(struct guest_events *g, const struct message_config *asked);
-/* Detaches all; their descriptions say why. */
+/* Detaches all events; `why` becomes the reason in their descriptions. */
 void guest_events_stop(struct guest_events *g, const char *why);
-/* Checks limits; call it every 100 ms or so. Returns the descriptions, if `session` has not
- * received them as they are now, or else NULL. Valid until the next call. */
+/* Checks limits; call it every 100 ms or so. Returns the descriptions if `session` has not received
+ * their current version, else NULL. Valid until the next call. */
 const struct message_user_events *guest_events_step(struct guest_events *g, uint64_t now_ms,
 						    uint64_t session);
 /* Hashes the pointers in hits (batcher_rewrite()). context: the struct guest_events. */

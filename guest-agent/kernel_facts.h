@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What this guest's kernel says of itself in /proc. */
+/* Reads settings of this guest's kernel from /proc. */
 #ifndef AGENT_KERNEL_FACTS_H
 #define AGENT_KERNEL_FACTS_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Checks a host's request (Config) against the settings and limits of the guest's owner. It
- * decides only and applies nothing, so one small module handles the values that a host chose.
+ * Checks a host's request (Config) against the settings and limits of the guest's owner. It decides
+ * only and applies nothing, so one small module handles the values that a host chose.
  *
  * A host can remove what the owner allows (events, short handlers, tasks, stacks), can raise the
- * sample rate up to the owner's maximum, and can ask for events, of which event_policy.h decides.
- * It cannot switch on what the owner switched off.
+ * sample rate up to the owner's maximum, and can request events, which event_policy.h checks. It
+ * cannot switch on what the owner switched off.
  */
 #ifndef AGENT_LIMITS_H
 #define AGENT_LIMITS_H

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { POINTER_HASH_BITS = 48 }; /* fewer bytes on the wire; 2^20 pointers collide with 1 in 500 */
+/* Saves bytes on the wire; the probability that any two of 2^20 pointers collide is 1 in 500. */
+enum { POINTER_HASH_BITS = 48 };
 
 struct pointer_hash {
 	uint64_t key[2]; /* random; the same as long as the agent runs */
@@ -16,10 +17,11 @@ struct pointer_hash {
 /* Chooses a random key. Returns 0, or -EIO if there are no random numbers. */
 int pointer_hash_init(struct pointer_hash *h);
 /* Returns the lower POINTER_HASH_BITS of SipHash-2-4 (Aumasson and Bernstein, 2012) of the 8 bytes
- * of `pointer`; 0 of 0, because NULL says something and gives nothing away. */
+ * of `pointer`; The hash of 0 is 0, because it is useful to see a NULL, and it reveals no
+ * address. */
 uint64_t pointer_hash(const struct pointer_hash *h, uint64_t pointer);
-/* Returns true if a number without a type of its own can be an address of the kernel's half. Small
- * negative numbers, as of an errno, are none. */
+/* Returns true if a number that is not declared as a pointer may be an address in the kernel's
+ * half. Small negative numbers, such as -errno, are no addresses. */
 bool pointer_hash_suspects(uint64_t number);
 
 #endif

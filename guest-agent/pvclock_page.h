@@ -25,7 +25,7 @@ void pvclock_page_init(struct pvclock_page *p, uint64_t tsc_hz);
 void pvclock_page_read(struct pvclock_page *p, struct message_vm_clock_pvclock *out);
 
 /* Returns true if this kernel's clocks come from kvmclock: they then read the same on all CPUs,
- * even if the CPUs' TSCs are apart. Opens a file of sysfs. */
+ * even if the CPUs' TSCs differ. Opens a file of sysfs. */
 bool pvclock_is_clocksource(void);
 
 #endif

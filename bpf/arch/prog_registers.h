@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Registers, for BPF programs, after bpf/prog/kernel.h's types:
+ * The user-space registers of a task, for BPF programs. Include bpf/prog/kernel.h before it.
  *
- * struct pt_regs              the members that are used; CO-RE finds their places
- * user_registers_copy(to, r)  writes the user-space registers in DWARF's order to an array of 17,
- * as the unwinder reads them, and returns the stack pointer; 0: this architecture's unwinder does
- * not exist yet struct fault_context        the kernel's struct bpf_perf_event_data
- * FAULT_INSTRUCTION           the instruction's address in it
+ * - struct pt_regs has only the members that are used; CO-RE finds their offsets.
+ * - user_registers_copy(to, r) writes the registers to an array of 17 in DWARF's order, which the
+ *   unwinder reads, and returns the stack pointer. It returns 0 if the architecture has no unwinder
+ *   yet.
+ * - struct fault_context is the kernel's struct bpf_perf_event_data.
+ * - FAULT_INSTRUCTION(context) is the address of the instruction in a struct fault_context.
  */
 #ifndef BPF_ARCH_PROG_REGISTERS_H
 #define BPF_ARCH_PROG_REGISTERS_H

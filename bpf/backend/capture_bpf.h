@@ -40,9 +40,9 @@ struct capture_bpf {
 	struct user_probes *probes;
 	struct sample_timers timers;
 	struct guest_stacks *guest_stacks; /* NULL: stacks cannot be taken */
-	struct vs_guest_request
-		*request;      /* the guest's filter, in globals; NULL for a host capture */
-	uint64_t exits_off_ns; /* CLOCK_MONOTONIC ns at which exits_off becomes classes_off */
+	/* The guest's filter, in globals; NULL for a host capture. */
+	struct vs_guest_request *request;
+	uint64_t exits_off_ns; /* CLOCK_MONOTONIC ns at which exits_off is set to classes_off */
 };
 
 extern const struct capture_backend capture_backend_bpf;

@@ -15,12 +15,12 @@ struct capture_host;
 /* Returns NULL if out of memory. */
 struct capture_host *capture_host_new(const struct capture_options *options);
 void capture_host_free(struct capture_host *h);
-/* Sets variables and maps of the object before it is loaded, and uses its maps after that. 0 or
- * -errno. globals: the object's .bss, mapped. */
+/* Sets variables and maps of the object before it is loaded, and uses its maps after that. Returns
+ * 0 or -errno. globals: the object's .bss, mapped. */
 int capture_host_prepare(struct capture_host *h, struct bpf_object *object);
 int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void *globals);
 /* Frees the slots of removed threads after it has waited for the programs that may still use them.
- * Then delivers at most 1024 stacks to the sink. 0 or -errno. */
+ * Then delivers at most 1024 stacks to the sink. Returns 0 or -errno. */
 int capture_host_drain(struct capture_host *h, const struct capture_sink *sink);
 int capture_host_add(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
 int capture_host_exits(struct capture_host *h, capture_exit_taker take, void *context);

@@ -7,7 +7,7 @@
 
 /* Opens a capture: loads and attaches its programs, or opens perf's rings. The caller closes *out
  * with capture_close(). On failure, `why` (may be NULL) receives one line with the reason and the
- * remedy. 0 or -errno. */
+ * remedy. Returns 0 or -errno. */
 int capture_open(const struct capture_options *options, struct capture **out, char *why,
 		 size_t why_bytes);
 

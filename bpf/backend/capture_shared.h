@@ -2,13 +2,13 @@
 /*
  * One host capture for many users: attached once and filtered in the kernel. Each user gets a
  * struct capture (capture.h) with its own event numbers, totals and task names, as if it had opened
- * the capture itself. Events that a CPU's ring lost could be any user's. Therefore each user's
- * stream contains such a loss, with its time and its number of events; the statistics here count it
- * once.
+ * the capture itself. If the ring of a CPU loses events, nobody knows to which user they belonged.
+ * Therefore the stream of each user contains the loss, with its time and its number of events. The
+ * statistics here count it once.
  *
  * All functions must be called on one thread. A user's capture_clock_sample() reads the kernel's
- * rings for all users if that was not done within the last 5 ms; its capture_drain() delivers what
- * was read.
+ * rings for all users, unless they were read within the last 5 ms. Its capture_drain() delivers the
+ * user's part of what was read.
  */
 #ifndef BACKEND_CAPTURE_SHARED_H
 #define BACKEND_CAPTURE_SHARED_H
@@ -24,13 +24,11 @@ int capture_shared_open(const struct capture_options *options, struct capture_sh
 /* Closes the capture. All users must have closed theirs before. `s` may be NULL. */
 void capture_shared_close(struct capture_shared *s);
 
-/*
- * Adds a user and gives it a capture. wait_threshold_ns: shortest wait of its threads whose stacks
- * are all delivered; 0: 20 ms. capture_close() removes the user and stops following its threads.
+/* Adds a user and gives it a capture. wait_threshold_ns: the stacks of all waits of at least this
+ * length are delivered; 0: 20 ms. capture_close() removes the user and stops following its threads.
  * The user's capture ignores the VM numbers that it is given: all its threads belong to one VM. Its
- * capture_add_thread() returns -EBUSY if the process belongs to another user. 0, -ENOSPC: 512
- * users, -ENOMEM or other -errno.
- */
+ * capture_add_thread() returns -EBUSY if the process belongs to another user. Returns 0, -ENOSPC:
+ * 512 users, -ENOMEM or other -errno. */
 int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, struct capture **out);
 
 /* Reads the rings, as above, and returns whether the user's next capture_drain() would deliver

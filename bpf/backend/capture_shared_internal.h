@@ -9,7 +9,7 @@
 #include "bpf/backend/event_router.h"
 #include "clock/sample.h"
 
-/* Events of a CPU that were read from its ring and wait, in order, for those of other CPUs. */
+/* Events of a CPU that were read from its ring. They wait, in order, for events of other CPUs. */
 struct shared_cpu {
 	struct vs_event *events;
 	size_t begin, n, capacity;
@@ -69,7 +69,8 @@ struct capture_shared {
 	struct user_set joined; /* the numbers of `users` */
 	struct event_router *router;
 	struct shared_cpu *cpus;
-	struct clock_sample sample; /* older events, less the lag, are all in the queues */
+	struct clock_sample sample; /* all events that are older than this by more than the lag are
+				       in the queues */
 	struct clock_sample samples[SHARED_SAMPLES]; /* the newest of them, `sample` is the last */
 	uint64_t n_samples;                          /* ever */
 	uint64_t pumped_ns;
@@ -81,7 +82,7 @@ struct capture_shared {
 };
 
 /* Reads the kernel's rings, unless that was done within the last 5 ms, and gives each user its
- * events. 0 or -errno. */
+ * events. Returns 0 or -errno. */
 int shared_pump(struct capture_shared *s);
 /* Does capture_exits() for one VM. */
 int shared_exits_emit(struct capture_shared *s, uint32_t vm, capture_exit_taker take,

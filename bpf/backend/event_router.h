@@ -26,10 +26,10 @@ struct event_router;
 struct event_router *event_router_new(size_t n_cpus); /* NULL if out of memory */
 void event_router_free(struct event_router *r);
 
-/* Assigns a thread, and the threads that its process creates later, to `user`. 0, -EBUSY: the
- * process belongs to another user, -ENOMEM. */
+/* Assigns a thread, and the threads that its process creates later, to `user`. Returns 0, -EBUSY:
+ * the process belongs to another user, -ENOMEM. */
 int event_router_follow(struct event_router *r, pid_t tid, pid_t tgid, unsigned int user);
-/* Removes a thread; its later events concern no user. 0 or -ENOENT. */
+/* Removes a thread; its later events concern no user. Returns 0 or -ENOENT. */
 int event_router_unfollow(struct event_router *r, pid_t tid);
 /* Removes all threads of a user and calls `each` for every one. */
 void event_router_leave(struct event_router *r, unsigned int user,
@@ -37,9 +37,9 @@ void event_router_leave(struct event_router *r, unsigned int user,
 /* Sets whether a user gets events that the kernel does not assign to one VM. Initially it does. */
 void event_router_detail(struct event_router *r, unsigned int user, bool wanted);
 
-/* Sets the users that chose the event with this id (proto/user_event.h); if there are none, it is
- * gone. untraced: its hits in any task concern them, otherwise only those in their threads. Returns
- * 0 or -ENOSPC. */
+/* Sets the users that chose the event with this id (proto/user_event.h). An empty set removes the
+ * event. untraced: hits in any task concern these users; otherwise only hits in their threads do.
+ * Returns 0 or -ENOSPC. */
 int event_router_choose(struct event_router *r, uint32_t id, const struct user_set *users,
 			bool untraced);
 
@@ -53,7 +53,7 @@ int event_router_user_of(const struct event_router *r, pid_t tid);
  * `out` with it, except for time, seq and cpu, and records that the user has the name. */
 bool event_router_introduce(struct event_router *r, pid_t tid, unsigned int user,
 			    struct vs_event *out);
-/* Sets tids to the tasks that an event of the scheduler or a signal names, 0 for none. */
+/* Sets tids to the tasks that an event of the scheduler or of signals names; 0: no task. */
 void event_router_tasks(const struct vs_event *event, pid_t tids[2]);
 
 #endif

@@ -9,10 +9,11 @@
 
 struct guest_stacks;
 
-/* Call it before load. wanted: false makes the maps of the stacks as small as possible. except:
- * process whose stacks are not taken; 0: none. 0 or -errno. */
+/* Call it before the object is loaded. wanted: false makes the maps of the stacks as small as
+ * possible. except: process whose stacks are not taken; 0: none. Returns 0 or -errno. */
 int guest_stacks_prepare(struct bpf_object *object, bool wanted, pid_t except);
-/* Call it after load. 0 or -errno. The caller closes *out also after an error. */
+/* Call it after the object was loaded. Returns 0 or -errno. The caller closes *out also after an
+ * error. */
 int guest_stacks_open(struct bpf_object *object, struct guest_stacks **out);
 void guest_stacks_close(struct guest_stacks *g);
 /* Implement capture_guest_stacks() and capture_guest_stacks_forget(). */

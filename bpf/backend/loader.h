@@ -15,7 +15,7 @@ enum { LOADER_PROGRAMS_MAX = 32 };
 
 struct loader_object {
 	struct bpf_object *object;
-	const struct loader_build *build; /* what it was made of; borrowed from the request */
+	const struct loader_build *build; /* the build that was loaded; borrowed from the request */
 	const char *later;                /* borrowed from the request */
 	struct bpf_link *links[LOADER_PROGRAMS_MAX];
 	size_t n_links;
@@ -33,10 +33,10 @@ struct loader_request {
 	size_t n_builds;
 	/* Programs whose names begin with this are left to loader_load_later(). NULL: none. */
 	const char *later;
-	/* Sets variables and map sizes of an opened object before each attempt to load it. 0 or
-	 * -errno. */
+	/* Sets variables and map sizes of an opened object before each attempt to load it. Returns
+	 * 0 or -errno. */
 	int (*prepare)(void *context, struct bpf_object *object);
-	/* Uses the maps of the loaded object before any program runs. 0 or -errno. */
+	/* Uses the maps of the loaded object before any program runs. Returns 0 or -errno. */
 	int (*loaded)(void *context, struct bpf_object *object);
 	void *context;
 };
@@ -47,8 +47,8 @@ int loader_load(const struct loader_request *request, struct loader_object *out,
 		size_t why_bytes);
 void loader_unload(struct loader_object *o);
 /* Loads the programs that the request left for later into an object of their own, which shares all
- * maps with the first. Attaches none of them. 0, -ENOENT if the request left none, or another
- * -errno. The caller closes `out` with bpf_object__close(). */
+ * maps with the first. Attaches none of them. Returns 0, -ENOENT if the request left none, or
+ * another -errno. The caller closes `out` with bpf_object__close(). */
 int loader_load_later(const struct loader_object *o, struct bpf_object **out);
 
 /* Returns the initial value of a global variable of an object that is opened but not loaded; NULL

@@ -19,7 +19,7 @@ int user_probes_new(const struct loader_object *programs, void *globals, struct 
 void user_probes_free(struct user_probes *p); /* NULL is allowed */
 /* Limits the hits of all events together, per second and CPU; 0: no limit. */
 void user_probes_limit(struct user_probes *p, uint32_t rate);
-/* vms: whose threads' hits count, bits 1 << (number of the VM % 64). */
+/* vms: the VMs in whose threads hits are captured, as bits 1 << (number of the VM % 64). */
 int user_probes_add(struct user_probes *p, const struct capture_event *event, uint64_t vms,
 		    uint32_t *id);
 /* Changes `vms` of an event. With 0, it is detached for good. */

@@ -35,7 +35,7 @@ struct batcher_source {
 	long (*drain)(void *context, const struct capture_sink *sink);
 	int (*cpu_stats)(void *context, size_t cpu, struct capture_cpu_stats *out);
 	/* Takes a clock sample that is not older than any event delivered so far; it may return the
-	 * last sample again. 0 or -errno. */
+	 * last sample again. Returns 0 or -errno. */
 	int (*sample)(void *context, struct clock_sample *out);
 	/* As capture_clock_samples(). NULL: there are none. */
 	size_t (*samples)(void *context, uint64_t after_tsc, struct clock_sample *out, size_t max);
@@ -87,8 +87,8 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 /* Takes a clock sample like batcher_drain(), which it replaces when the caller knows that the
  * source has no events. Promises nothing. Returns 0 or -errno. */
 int batcher_tick(struct batcher *b);
-/* Returns how many emitted events are not drained yet, of the CPU that has most of them. Callers
- * use it to decide whether to drain. Cheap. */
+/* Returns the number of emitted events that are not drained yet, for the CPU with the most of them.
+ * Callers use it to decide whether to drain. Cheap. */
 uint64_t batcher_pending(const struct batcher *b);
 /* Returns the frames that the last drain appended, in order. They are valid until the next
  * drain. */
@@ -102,7 +102,7 @@ void batcher_drop(struct batcher *b, uint16_t cpu, uint64_t events);
 uint64_t batcher_promise(const struct batcher *b);
 /* Returns the clock sample that was taken before the last drain. */
 const struct clock_sample *batcher_sample(const struct batcher *b);
-/* Sets whether batches name the CPU whose TSC their stamps are (struct batch). True only on a
+/* Sets whether batches name the CPU whose TSC their stamps are (struct batch). Pass true only on a
  * machine whose CLOCK_MONOTONIC does not depend on the CPU that reads it. Initially false. */
 void batcher_name_tsc_cpu(struct batcher *b, bool names);
 /* Sets the threshold of handler_summary.h from the next drain on: shorter handlers do not become
@@ -113,8 +113,8 @@ void batcher_summarise(struct batcher *b, uint64_t handler_over_ns);
  * array is valid as long as the batcher. */
 const struct message_aggregated *batcher_aggregated(const struct batcher *b);
 /* Calls `rewrite` for the events of each drain, before they are encoded: it may change their
- * arguments, and nothing else. They are of one CPU, in the order in which the source delivered
- * them. NULL: not any more. */
+ * arguments, and nothing else. All events of a call are of one CPU, in the order in which the
+ * source delivered them. NULL: stops the calls. */
 void batcher_rewrite(struct batcher *b,
 		     void (*rewrite)(void *context, struct vs_event *events, size_t n),
 		     void *context);

@@ -38,8 +38,9 @@ enum backend_choice {
 struct capture_options {
 	enum capture_kind kind;
 	enum backend_choice backend;
-	size_t ring_bytes; /* size of all CPUs' rings; 0: 4 MiB (guest) or 8 MiB (host). By perf, 0:
-			      4 MiB per CPU, at most 64 MiB, and the same again for KVM's events */
+	/* Size of the rings of all CPUs together; 0: 4 MiB (guest) or 8 MiB (host). With perf, 0
+	 * means 4 MiB per CPU, at most 64 MiB, and the same again for KVM's events. */
+	size_t ring_bytes;
 	uint64_t wait_threshold_ns; /* host: shortest wait with stacks; 0: 20 ms */
 	uint64_t exit_threshold_ns; /* level summary: shortest exit that becomes events; 0: 1 ms */
 	bool stacks;                /* host: capture stacks */
@@ -47,12 +48,10 @@ struct capture_options {
 	 * requests and major faults are captured as well, as far as their tracepoints exist then.
 	 * NULL: these are not captured. */
 	tracepoint_reader tracepoints;
-	/*
-	 * BPF: number of samples per second and CPU. guest: of every task; each sample, and each
-	 * switch to sleep, gives a TASK_STACK event, and capture_guest_stacks() gives the stack.
-	 * host: of the followed threads; the sink receives the stacks, with the period as wait_ns.
-	 * 0: no samples.
-	 */
+	/* BPF: number of stack samples per second and CPU; 0: no samples. Guest: every task is
+	 * sampled; each sample, and each switch to sleep, gives a TASK_STACK event, and
+	 * capture_guest_stacks() delivers the stack. Host: the followed threads are sampled; the
+	 * sink receives the stacks, with the sample period as wait_ns. */
 	uint32_t sample_hz;
 	uint32_t sample_hz_max; /* guest: highest sample_hz that capture_guest_set() accepts */
 	pid_t sample_except;    /* guest: process whose stacks are not taken; 0: none */
@@ -98,7 +97,7 @@ struct capture_cpu_stats {
 	uint64_t emitted, dropped;
 };
 
-/* Converts a name ("auto", "bpf", "perf") to the number of the backend. 0 or -EINVAL. */
+/* Converts a name ("auto", "bpf", "perf") to the number of the backend. Returns 0 or -EINVAL. */
 int backend_choice_parse(const char *name, enum backend_choice *out);
 
 void capture_close(struct capture *c);
@@ -112,14 +111,14 @@ int capture_clock_sample(struct capture *c, struct clock_sample *out);
  * shared capture takes them for all its users. Returns how many; 0 for other captures. */
 size_t capture_clock_samples(const struct capture *c, uint64_t after_tsc, struct clock_sample *out,
 			     size_t max);
-/* Returns how much later, in ns, the capture may deliver an event than younger events of other
- * CPUs. An event that arrives even later is dropped and counted. */
+/* Returns the longest time, in ns, by which the capture may deliver an event after younger events
+ * of other CPUs. An event that arrives even later is dropped and counted. */
 uint64_t capture_lag_ns(const struct capture *c);
 /* Returns one line for the user about how events are captured, for example why perf is used; "" if
  * there is nothing to report. Valid as long as the capture. */
 const char *capture_notice(const struct capture *c);
 /* Guest: makes the next drain deliver a TASK_NAME of every task, as the first drain does. Call it
- * for a reader that joins later. 0, -ENOTSUP (host) or -errno. */
+ * for a reader that joins later. Returns 0, -ENOTSUP (host) or -errno. */
 int capture_name_tasks(struct capture *c);
 /* Returns the name of the backend: "BPF" or "perf". */
 const char *capture_backend_name(const struct capture *c);
@@ -147,13 +146,11 @@ void capture_guest_stacks_forget(struct capture *c);
 /* Guest: returns which fields of a Config the capture can change while it runs, as bits 1 << enum
  * config_field. */
 uint32_t capture_guest_fields(const struct capture *c);
-/*
- * Applies classes, tasks and sample_hz of `config`. If the task filter changed, call
- * capture_name_tasks() afterwards. 0; -ENOTSUP: the backend cannot change them; -EINVAL: not a
- * guest capture, or too many tasks; -EPERM: sample_hz is above the maximum; other -errno: samples
- * failed. After -EPERM the old sample_hz holds, after a failure there are no samples; the other
- * fields are in force in both cases.
- */
+/* Applies classes, tasks and sample_hz of `config`. If the task filter changed, call
+ * capture_name_tasks() afterwards. Returns 0; -ENOTSUP: the backend cannot change them; -EINVAL:
+ * not a guest capture, or too many tasks; -EPERM: sample_hz is above the maximum; other -errno:
+ * samples failed. After -EPERM the old sample_hz holds, after a failure there are no samples; the
+ * other fields are in force in both cases. */
 int capture_guest_set(struct capture *c, const struct message_config *config);
 /* Returns the number of stacks taken so far. The agent adds VS_GUEST_STACK_COST_NS of CPU time per
  * stack to its own. */
@@ -164,20 +161,18 @@ enum { VS_GUEST_STACK_COST_NS = 2000 };
  * attached, "" if none. Valid as long as the capture. */
 const char *capture_left_out(const struct capture *c);
 
-/*
- * Host: follows a thread of process `tgid`. `vm` is the caller's number of the VM. The capture
+/* Host: follows a thread of process `tgid`. `vm` is the caller's number of the VM. The capture
  * follows threads that the process creates later without a call; a call for one of them marks it as
- * a vCPU thread. 0, -ESRCH: no such thread, -ENOSPC: too many threads, -ENOTSUP: not a host
- * capture, or -errno.
- */
+ * a vCPU thread. Returns 0, -ESRCH: no such thread, -ENOSPC: too many threads, -ENOTSUP: not a host
+ * capture, or -errno. */
 int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
 /* Host: stops following a thread. With the last added thread of a process, the process's other
- * threads are no longer followed either. 0, -ENOENT: not followed (the thread may have ended),
- * -ENOTSUP. */
+ * threads are no longer followed either. Returns 0, -ENOENT: not followed (the thread may have
+ * ended), -ENOTSUP. */
 int capture_remove_thread(struct capture *c, pid_t tid);
 
-/* Host: lowers wait_threshold_ns to `ns`; a higher value has no effect. 0, -ENOTSUP: not a host
- * capture. */
+/* Host: lowers wait_threshold_ns to `ns`; a higher value has no effect. Returns 0, -ENOTSUP: not a
+ * host capture. */
 int capture_wait_threshold(struct capture *c, uint64_t ns);
 
 /* Which events of KVM and the block layer are captured for a VM. Other events do not depend on the
@@ -189,12 +184,10 @@ enum capture_level {
 	CAPTURE_SUMMARY = 1,
 };
 
-/*
- * Sets the level of a VM, also before its threads are added. The initial level is CAPTURE_DETAIL.
- * Events of tasks of no VM are captured until this function is called first, and then only while a
- * VM for which it was called is at CAPTURE_DETAIL. 0, -EINVAL: vm >= 4096, -ENOTSUP: not a host
- * capture, or the backend does not support the level.
- */
+/* Sets the level of a VM, also before its threads are added. The initial level is CAPTURE_DETAIL.
+ * Events of tasks that belong to no VM are captured until the first call of this function. After
+ * it, they are captured only while a VM for which it was called is at CAPTURE_DETAIL. Returns 0,
+ * -EINVAL: vm >= 4096, -ENOTSUP: not a host capture, or the backend does not support the level. */
 int capture_level_set(struct capture *c, uint32_t vm, enum capture_level level);
 
 /* The counted exits of a vCPU thread for one reason: totals since the capture began. */
@@ -209,7 +202,8 @@ struct capture_exit {
 };
 typedef void (*capture_exit_taker)(void *context, const struct capture_exit *exit);
 /* Delivers the counted exits of VMs at CAPTURE_SUMMARY. Those of a thread that is no longer
- * followed are delivered once more, then removed. 0, -ENOTSUP: not a host capture, or -errno. */
+ * followed are delivered once more, then removed. Returns 0, -ENOTSUP: not a host capture, or
+ * -errno. */
 int capture_exits(struct capture *c, capture_exit_taker take, void *context);
 
 struct capture_host_stats {
@@ -232,7 +226,8 @@ void capture_host_stats_get(const struct capture *c, struct capture_host_stats *
 uint64_t capture_missed(const struct capture *c);
 
 /* Returns the run time and the number of runs of the BPF programs, for benchmarks and doctor. The
- * kernel counts them only while kernel.bpf_stats_enabled is set. 0, -ENOTSUP (perf) or -errno. */
+ * kernel counts them only while kernel.bpf_stats_enabled is set. Returns 0, -ENOTSUP (perf) or
+ * -errno. */
 int capture_cost(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);
 
 #endif

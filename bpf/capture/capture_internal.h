@@ -38,8 +38,9 @@ struct capture_backend {
 	int (*wait_threshold)(struct capture *c, uint64_t ns);
 	int (*exits)(struct capture *c, capture_exit_taker take, void *context);
 	int (*level_set)(struct capture *c, uint32_t vm, enum capture_level level);
-	/* All four NULL: not supported. vms: whose threads' hits count, bits 1 << (VM % 64);
-	 * event_vms() changes that, and with 0 detaches the event for good. */
+	/* All four NULL: not supported. vms: the VMs in whose threads hits are captured, as bits 1
+	 * << (number of the VM % 64). event_vms() changes that; with 0 it detaches the event for
+	 * good. */
 	int (*event_add)(struct capture *c, const struct capture_event *event, uint64_t vms,
 			 uint32_t *id);
 	void (*event_vms)(struct capture *c, uint32_t id, uint64_t vms);

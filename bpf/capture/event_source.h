@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What this kernel's events have: the fields of tracepoints (tracefs) and the arguments of
- * functions (BTF), with the place of each in what a BPF program gets.
+ * Finds the fields of this kernel's tracepoints (tracefs) and the arguments of its functions (BTF),
+ * and where each lies in the context that a BPF program receives.
  */
 #ifndef CAPTURE_EVENT_SOURCE_H
 #define CAPTURE_EVENT_SOURCE_H
@@ -18,8 +18,9 @@ enum { SOURCE_FIELDS_MAX = 32, SOURCE_TEXT_BYTES = 32 };
 struct source_field {
 	char name[32];
 	enum user_field_type type;
-	uint32_t bytes; /* of a text of variable length SOURCE_TEXT_BYTES: more is cut */
-	/* The first value. A text has one more for each 8 characters: source_field_value(). */
+	uint32_t bytes; /* for a text of variable length SOURCE_TEXT_BYTES; longer texts are cut */
+	/* How to read the first value. A text has one value for each 8 characters;
+	 * source_field_value() returns how to read the others. */
 	struct vs_user_value first;
 };
 
@@ -36,17 +37,18 @@ int source_tracepoint(const char *system, const char *name, struct source_field 
 void source_tracepoints(const char *system, bool (*each)(void *context, const char *name),
 			void *context);
 
-/* Reads the arguments of a function of the kernel or of a loaded module from BTF; without it there
- * are arg1 to arg6. is_return: there is only the result, `ret`. Stores at most 6 to `out`. Returns
- * their number; -ENOENT: BTF does not have the function, and *near is one with a similar name or
- * "". */
+/* Reads the arguments of a function of the kernel or of a loaded module from BTF. Without BTF, the
+ * arguments are arg1 to arg6. is_return: the only field is the result, `ret`. Stores at most 6 to
+ * `out`. Returns their number; -ENOENT: BTF does not have the function; `near` is then a function
+ * with a similar name, or "". */
 int source_function(const char *name, bool is_return, struct source_field *out, char near[64]);
 
-/* Sets arg1 to arg6 of a function of a program, as it begins. Returns their number. */
+/* Sets arg1 to arg6, the arguments of a function of a program at its entry. Returns their
+ * number. */
 int source_registers(struct source_field *out);
 /* Reads the arguments of a USDT probe ("-4@%edi 8@-8(%rbp) 4@$5"): numbers in registers, in memory
- * or constant. Others are left out, the names of the rest stay. Stores at most 12 to `out`, arg1
- * and so on. Returns their number. */
+ * or constant. Leaves out other arguments; the rest keep their names. Stores at most 12 to `out`,
+ * arg1 and so on. Returns their number. */
 int source_usdt(const char *arguments, struct source_field *out);
 
 #endif

@@ -25,14 +25,14 @@ struct kernel_log_record {
 };
 
 /* Parses one record of /dev/kmsg: "level,seq,usec,flags;text\n KEY=value\n". Replaces control
- * characters in the text by '?'. 0 or -EBADMSG. */
+ * characters in the text by '?'. Returns 0 or -EBADMSG. */
 int kernel_log_parse(const char *record, size_t len, struct kernel_log_record *out);
 /* Returns true if the text has a sign of a stall, for example "soft lockup" or "rcu:". */
 bool kernel_log_is_stall(const char *text);
 
 struct kernel_log;
 
-/* Opens /dev/kmsg and reads the history. 0 or -errno. */
+/* Opens /dev/kmsg and reads the history. Returns 0 or -errno. */
 int kernel_log_open(struct kernel_log **out);
 /* The same for a descriptor that gives one record per read, and EAGAIN at its end. Owns fd. */
 int kernel_log_open_fd(int fd, struct kernel_log **out);

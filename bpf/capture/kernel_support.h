@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Reads what this kernel, and the rights of this process, allow a capture: for `vcpuscope doctor`
- * and `vcpuscope-agent --doctor`. It only reads files and attaches nothing. */
+/* Finds out what a capture can use on this kernel with the rights of this process, for `vcpuscope
+ * doctor` and `vcpuscope-agent --doctor`. It only reads files and attaches nothing. */
 #ifndef CAPTURE_KERNEL_SUPPORT_H
 #define CAPTURE_KERNEL_SUPPORT_H
 

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 /* Calls `task` for every thread of every process, which takes about 10 us each. comm is padded with
- * zeros. Skips a thread that ends meanwhile. 0 or -errno. */
+ * zeros. Skips a thread that ends meanwhile. Returns 0 or -errno. */
 int task_scan(void (*task)(void *context, pid_t tid, pid_t tgid, const char comm[16]),
 	      void *context);
 

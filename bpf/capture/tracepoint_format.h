@@ -8,8 +8,8 @@
 
 #include "bpf/capture/tracepoint_source.h"
 
-/* Parses the tracepoint's format. `tep` owns *out. 0; -ENOENT: no such tracepoint, or no tracefs;
- * -EACCES; -ENOMEM; -EPROTO: the format cannot be parsed. */
+/* Parses the tracepoint's format. `tep` owns *out. Returns 0; -ENOENT: no such tracepoint, or no
+ * tracefs; -EACCES; -ENOMEM; -EPROTO: the format cannot be parsed. */
 int tracepoint_format_parse(struct tep_handle *tep, const char *system, const char *name,
 			    struct tep_event **out);
 

@@ -17,8 +17,8 @@ struct tracepoint_field {
 	bool is_signed;
 };
 
-/* Sets offset, bytes and is_signed of n fields; bytes = 0 for a field that does not exist. 0;
- * -ENOENT: this kernel does not have the tracepoint now; or -errno. */
+/* Sets offset, bytes and is_signed of n fields; bytes = 0 for a field that does not exist. Returns
+ * 0; -ENOENT: this kernel does not have the tracepoint now; or -errno. */
 typedef int (*tracepoint_reader)(const char *system, const char *name,
 				 struct tracepoint_field *fields, size_t n);
 

@@ -25,16 +25,17 @@ struct chosen_events {
 };
 
 /* Resolves the events of `text`, separated by commas, and appends them. Their tracepoints and
- * functions must exist now. guest: events of guests are appended to this request, as they are;
- * NULL: they are refused. Returns 0; -ENOMEM; or -EINVAL, -ENOENT (this kernel does not have it),
- * -E2BIG (too many events) or -EACCES with *error, whose position is in `text`. */
+ * functions must exist now. guest: the request to which events of guests are appended unchanged;
+ * NULL: such events are refused. Returns 0; -ENOMEM; or -EINVAL, -ENOENT (this kernel does not have
+ * it), -E2BIG (too many events) or -EACCES with *error, whose position is in `text`. */
 int chosen_events_add(struct chosen_events *c, struct message_config *guest, const char *text,
 		      struct expr_error *error);
 
-/* What an owner of this machine does not allow. */
+/* What the owner of this machine does not allow. */
 struct chosen_limits {
-	bool no_texts;             /* in no field and no filter */
-	bool no_pointers_compared; /* in no filter: comparisons would find out the value */
+	bool no_texts; /* no texts in fields or filters */
+	/* No pointers in filters: comparisons would reveal their values. */
+	bool no_pointers_compared;
 };
 
 /* Resolves a tracepoint or function of this kernel within `limits`. The spec in the description is

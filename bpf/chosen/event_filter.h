@@ -12,10 +12,10 @@
 #include "bpf/capture/event_source.h"
 #include "proto/query/expr.h"
 
-/* Compiles `e`, whose fields are those of event_schema.h: numbers of `fields`, and the common
- * fields cpu, tid, pid and comm. Sets tests, n_tests and first_test of *out. Returns 0; -EINVAL:
- * the kernel cannot compute it; -E2BIG: more than VS_USER_TESTS_MAX tests; then *error says what
- * and where. */
+/* Compiles `e`, which uses the numbers in `fields` and the common fields cpu, tid, pid and comm
+ * (event_schema.h). Sets tests, n_tests and first_test of *out. Returns 0; -EINVAL: the kernel
+ * cannot compute it; -E2BIG: more than VS_USER_TESTS_MAX tests. After an error, *error has the
+ * reason and its position. */
 int event_filter_compile(const struct expr *e, const struct source_field *fields,
 			 struct capture_event *out, struct expr_error *error);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The executable files that a process has mapped: what the kernel reports about them, and
- * descriptors of these files through /proc/PID/map_files. Never by path, because the process or its
- * owner chooses the path. These functions do not read the content of the files. */
+ * descriptors of these files through /proc/PID/map_files. The files are never opened by path,
+ * because the process or its owner chooses the path. These functions do not read the content of the
+ * files. */
 #ifndef ISOLATION_MODULES_H
 #define ISOLATION_MODULES_H
 

@@ -5,9 +5,9 @@
  * them for it (opener.h). The calling process opens and parses none. Not thread-safe.
  *
  * A namer that dies, takes too long (1 s of CPU time for one stack, or 3 s blocked) or uses up its
- * memory is replaced: at once if its memory was used up, else after 0.1 s, which doubles up to 30 s
- * while namers die young. The file that killed it is not read again (bad_files.h). Meanwhile stacks
- * get module and offset only, or the address.
+ * memory is replaced: at once if its memory was used up, else after 0.1 s. This delay doubles, up
+ * to 30 s, while each new namer dies soon. The file that killed it is not read again (bad_files.h).
+ * Meanwhile stacks get module and offset only, or the address.
  */
 #ifndef ISOLATION_NAMER_H
 #define ISOLATION_NAMER_H
@@ -21,8 +21,8 @@
 
 struct namer;
 
-/* Receives an answer. frames: checked, borrowed for the call. With an outcome other than
- * NAMING_DONE and n = 0 nothing is known; the caller has the addresses. */
+/* Receives an answer. frames: checked, borrowed for the call. If the outcome is not NAMING_DONE and
+ * n is 0, no name is known; the caller still has the addresses. */
 typedef void (*namer_taker)(void *context, uint64_t tag, enum naming_outcome outcome,
 			    const struct message_stack_frame *frames, size_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Finds functions and USDT probes in a program or library. The file may be anybody's, so a process
- * without rights (confine.h), which is made for the question, reads it.
+ * Finds functions and USDT probes in a program or library. Any user may own the file. So a process
+ * without rights (confine.h), started for one call, reads it.
  */
 #ifndef ISOLATION_PROBE_FINDER_H
 #define ISOLATION_PROBE_FINDER_H
@@ -13,8 +13,9 @@ enum { PROBE_PLACES_MAX = 16, PROBE_ARGUMENTS_BYTES = 128 };
 
 struct probe_place {
 	uint64_t offset;  /* in the file */
-	uint64_t counter; /* a probe: place of its counter in the file, 0: it has none */
-	char arguments[PROBE_ARGUMENTS_BYTES]; /* a probe: "-4@%edi 8@-8(%rbp)"; else "" */
+	uint64_t counter; /* USDT probe: offset of its counter in the file; 0: no counter */
+	char arguments[PROBE_ARGUMENTS_BYTES]; /* USDT probe: its arguments, as "-4@%edi
+						  8@-8(%rbp)"; else "" */
 };
 
 struct probe_places {

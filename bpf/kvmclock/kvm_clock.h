@@ -12,8 +12,9 @@
  *
  * Each value names its source (message_vm_clock.source) and holds one part (tsc, pvclock or
  * master). The reader compares the sources. A value is delivered only if it differs from the
- * previous value of the same source, vCPU and part; KVM writes unchanged values every 300 s. Only
- * one VM per process, because the tracepoints identify a vCPU by its number only. Not thread-safe.
+ * previous value of the same source, vCPU and part; KVM writes unchanged values every 300 s. A
+ * process may have only one VM, because the tracepoints identify a vCPU by its number only. Not
+ * thread-safe.
  *
  * A protected guest (proto/vm_protection.h) hides its memory from the host: its page is not read.
  * Without the BPF iterator it is unknown whether a guest is protected, and no page is read.
@@ -42,9 +43,9 @@ struct kvm_clock_sink {
 	void *context;
 };
 
-/* Opens the sources; follows no process yet. way: with CAPTURE_BY_ANY, perf is used if BPF fails.
- * Returns 0 or -errno with one line in `why`: -EPERM (not root), -EOPNOTSUPP (no KVM tracepoints:
- * is the kvm module loaded?). */
+/* Opens the sources; follows no process yet. backend: with CAPTURE_BY_ANY, perf is used if BPF
+ * fails. Returns 0 or -errno with one line in `why`: -EPERM (not root), -EOPNOTSUPP (no KVM
+ * tracepoints: is the kvm module loaded?). */
 int kvm_clock_open(enum backend_choice backend, struct kvm_clock **out, char *why,
 		   size_t why_bytes);
 /* Detaches and frees. NULL is allowed. */

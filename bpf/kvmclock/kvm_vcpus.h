@@ -4,8 +4,8 @@
  * (struct kvm_vcpu), through a BPF iterator over the open files of processes. It changes nothing
  * and does not contact the VMM or the guest.
  *
- * Not thread-safe. Loading takes 10 to 200 ms. Reading one process takes well under a millisecond
- * since Linux 6.1; before, as long as reading all processes.
+ * Not thread-safe. Loading takes 10 to 200 ms. Since Linux 6.1, reading one process takes well
+ * under a millisecond. On an older kernel it takes as long as reading all processes.
  */
 #ifndef BPF_KVM_VCPUS_H
 #define BPF_KVM_VCPUS_H

@@ -72,15 +72,13 @@ bool perf_follow_will(const struct perf_follow *f, pid_t tid);
 /* Returns whether a record of these tasks and this CPU concerns a followed thread, as of the last
  * record. */
 bool perf_follow_concerns(const struct perf_follow *f, const struct vs_event *event);
-/*
- * Returns whether the switches of `cpu` have been complete for thousands of switches without
- * PERF_SWITCHED_IN.
+/* Returns true if perf has delivered every switch of `cpu` for thousands of switches, so that none
+ * of them had to be taken from PERF_SWITCHED_IN.
  *
  * perf drops events of a task while it already handles an event of this task. On some kernels some
  * tasks always count as handling one (seen on 6.18, also for the idle task), so their events never
  * arrive. When such a task leaves its CPU, the record PERF_SWITCHED_IN of the next task replaces
- * the missing switch.
- */
+ * the missing switch. */
 bool perf_follow_sees_all(const struct perf_follow *f, size_t cpu);
 /* Return the number of followed threads, of followed threads that wait for `cpu` (SIZE_MAX: for any
  * CPU), and of threads that were not followed because there were too many. */

@@ -8,8 +8,8 @@
  * many hits. A filter is never changed: it passes the threads that the process had when it was set,
  * and every thread with a higher id. The replay (perf_follow.h) discards the rest. If a new
  * followed thread does not pass, because its VM is older than the VM that was followed first or
- * because thread ids have wrapped around, a further set of events is opened. A hit that two sets
- * report is used from the first set. The last set that can be opened has no filter.
+ * because thread ids have wrapped around, a further set of events is opened. If two sets report the
+ * same hit, the report of the first set is used. The last set that can be opened has no filter.
  */
 #ifndef PERF_PERF_ROWS_H
 #define PERF_PERF_ROWS_H

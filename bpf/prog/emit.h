@@ -16,8 +16,9 @@ struct {
 	__uint(max_entries, VS_CPUS_MAX);
 } rings SEC(".maps");
 
-const volatile __u64 ring_mask;  /* slots - 1 */
-const volatile __u64 ring_limit; /* number of used slots from which on new events are dropped */
+const volatile __u64 ring_mask; /* slots - 1 */
+/* While at least so many slots are in use, new events are dropped. */
+const volatile __u64 ring_limit;
 
 /* User space sets this after all programs are attached. Until then nothing is emitted: programs are
  * attached one by one, so an event could be captured whose counterpart is not captured yet. */

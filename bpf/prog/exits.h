@@ -84,7 +84,7 @@ static __always_inline void exit_count(struct vs_exit *x, __s32 tid, __u32 vm, _
 	cell->count++;
 }
 
-/* Takes an entry, an exit or a return to the VMM. The vCPU is in `slot`. */
+/* Handles a VM-entry, a VM-exit or a return to the VMM of the vCPU in `slot`. */
 static __always_inline void exit_summarise(__u32 type, __u32 vm, __u32 slot, __s32 tid,
 					   const struct vs_event *e)
 {

@@ -34,8 +34,9 @@ enum {
 	VS_SHORT_RING_BYTES = 1 << 20, /* ... and none while more than this is unread */
 };
 
-/* Adds a short wait to *short_ns. Returns 1 if the wait's stack is due, and then subtracts
- * VS_SHORT_EVERY_NS from the sum, or sets it to 0 if it would still be due. */
+/* Adds a short wait to *short_ns. Returns 1 if the stack of this wait is to be sent. Then it also
+ * subtracts VS_SHORT_EVERY_NS from the sum; if the next stack would be due at once, it sets the sum
+ * to 0 instead. */
 static inline __attribute__((always_inline)) vs_u32 short_wait_due(vs_u64 *short_ns, vs_u64 wait_ns)
 {
 	if (wait_ns < VS_SHORT_LEAST_NS)

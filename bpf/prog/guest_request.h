@@ -16,11 +16,12 @@ struct vs_request_pattern {
 };
 
 struct vs_guest_request {
-	vs_u64 classes_off; /* bits of enum event_class: of these, only handlers' exits are emitted
-			     */
-	vs_u64 exits_off;   /* bits of enum event_class: of these, no exits are emitted */
+	vs_u64 classes_off; /* bits of enum event_class: of these classes, only the exits of
+			       handlers are emitted */
+	vs_u64 exits_off;   /* bits of enum event_class: of these classes, not even the exits are
+			       emitted */
 	vs_u64 sample_period_ns;
-	vs_u64 stacks;     /* number of stacks taken so far; the programs count */
+	vs_u64 stacks;     /* number of stacks taken so far; the programs increment it */
 	vs_u32 n_patterns; /* number of patterns; 0: all tasks */
 	vs_u32 pad;
 	struct vs_request_pattern patterns[VS_REQUEST_PATTERNS];

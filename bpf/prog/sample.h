@@ -3,8 +3,8 @@
  * Takes the stacks of a guest's tasks (guest_stack.h) while request.sample_period_ns is not 0. For
  * BPF programs only.
  *
- * User stacks are unwound by frame pointers. Of code that was built without them, only the leaf is
- * found.
+ * User stacks are unwound by frame pointers. In code that was built without frame pointers, only
+ * the leaf is found.
  *
  * Cost: about 6 us per sample, 3 to 5 us per switch to sleep (tests/bench/bench_guest_stacks).
  */
@@ -68,9 +68,9 @@ static __always_inline __u32 stack_take(void *ctx, struct vs_guest_stack *s, __s
 	s->n = (__u32)bytes / sizeof(s->frames[0]);
 	s->tgid = tgid;
 	s->id = key.id = stack_id(s);
-	/* -EEXIST: the stack was sent before. After any other error that is not known, so it is
-	 * sent again. Before Linux 6.3 the helper returns an int; the upper half of the register is
-	 * undefined. */
+	/* -EEXIST: the stack was sent before. After any other error it is unknown whether the stack
+	 * was sent, so it is sent again. Before Linux 6.3 the helper returns an int; the upper half
+	 * of the register is undefined. */
 	if ((__s32)bpf_map_update_elem(&known_stacks, &key, &one, BPF_NOEXIST) == -EEXIST)
 		return s->id;
 	if (!bpf_ringbuf_output(&new_stacks, s, sizeof(*s), BPF_RB_NO_WAKEUP))
@@ -80,7 +80,8 @@ static __always_inline __u32 stack_take(void *ctx, struct vs_guest_stack *s, __s
 	return 0;
 }
 
-/* Emits a TASK_STACK event with the current task's stacks. Out of line, as it is seldom wanted. */
+/* Emits a TASK_STACK event with the current task's stacks. Out of line, because most captures take
+ * no stacks. */
 static __noinline void stack_emit(void *ctx, __u32 role)
 {
 	const __u64 both = bpf_get_current_pid_tgid();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Turns a hit of an event that the user chose into records (user_slot.h). For BPF programs: whoever
- * includes it defines user_hit_here() and then has VS_USER_PROGRAMS. */
+/* Turns a hit of an event that the user chose into records (user_slot.h). For BPF programs. A
+ * source that includes it defines user_hit_here() and then uses VS_USER_PROGRAMS. */
 #ifndef PROG_USER_HIT_H
 #define PROG_USER_HIT_H
 
@@ -11,17 +11,18 @@ struct vs_user_slot user_slots[VS_USER_SLOTS_MAX];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, VS_USER_SLOTS_MAX + 1); /* the last one: all slots together */
+	__uint(max_entries, VS_USER_SLOTS_MAX + 1); /* the last one counts all slots together */
 	__type(key, __u32);
 	__type(value, struct vs_user_state);
 } user_states SEC(".maps");
 
-/* Hits of all slots together that become events, on each CPU; 0: no limit. */
+/* Largest number of hits of all slots together that become events, per window and CPU; 0: no
+ * limit. */
 __u32 user_all_per_window;
 
 static __always_inline __u64 user_data_read(const void *ctx, const struct vs_user_value *v)
 {
-	const __u64 from = (__u64)v->number & 0xff; /* the verifier wants a bound */
+	const __u64 from = (__u64)v->number & 0xff; /* the verifier requires a bound */
 	__u64 value = 0, bytes;
 	__u32 place = 0;
 
@@ -53,7 +54,7 @@ static __always_inline __u64 user_value_read(const void *ctx, const struct vs_us
 		return bpf_get_current_pid_tgid() >> 32;
 	if (v->from == VS_FROM_DATA)
 		return user_data_read(ctx, v);
-	/* Or else the compiler checks another register than it passes on. */
+	/* Without this, the compiler checks another register than the one that it passes on. */
 	asm volatile("" : "+r"(bytes));
 	if (!bytes || bytes > sizeof(value))
 		return 0;
@@ -110,7 +111,7 @@ static __always_inline bool window_has_room(struct vs_user_state *s, __u64 windo
 	return s->taken < most;
 }
 
-/* Is there room among all slots' hits? */
+/* Returns true if the limit for all slots together allows one more hit. */
 static __always_inline bool all_have_room(__u64 window)
 {
 	const __u32 most = *(volatile __u32 *)&user_all_per_window, index = VS_USER_SLOTS_MAX;
@@ -125,7 +126,8 @@ static __always_inline bool all_have_room(__u64 window)
 	return true;
 }
 
-/* Returns false if the hit is above a limit. Reports what was skipped before. */
+/* Returns false if the hit is above a limit. Otherwise emits the number of hits skipped before
+ * it. */
 static __always_inline bool user_is_within(const struct vs_user_slot *slot, __u32 index, __s32 tid)
 {
 	struct vs_user_state *s = bpf_map_lookup_elem(&user_states, &index);
@@ -213,16 +215,17 @@ static __always_inline const struct vs_user_slot *user_slot_here(void *ctx, __u3
 	return *(volatile __u32 *)&slot->id ? slot : NULL;
 }
 
-/* Attached to the tracepoints that the user chose: the kernel attaches a program to a tracepoint
- * only once, so there are VS_USER_SAME_MAX of them... */
+/* The programs for the tracepoints that the user chose. The kernel attaches a program to a
+ * tracepoint only once, so there are VS_USER_SAME_MAX programs. */
 #define VS_USER_TRACEPOINT(n)                                                                      \
 	SEC("tp")                                                                                  \
 	int vs_u_tracepoint##n(void *ctx)                                                          \
 	{                                                                                          \
 		user_hit_here(ctx);                                                                \
-		return 1; /* 0 would hide the hit from perf, whoever uses it */                    \
+		return 1; /* 0 would hide the hit from users of perf */                            \
 	}
-/* ...and to the functions of the kernel and of programs, at their entry or return. */
+/* All programs: those for tracepoints, and one for the entries and returns of functions, of the
+ * kernel and of processes. */
 #define VS_USER_PROGRAMS                                                                           \
 	VS_USER_TRACEPOINT(0)                                                                      \
 	VS_USER_TRACEPOINT(1)                                                                      \

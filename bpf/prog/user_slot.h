@@ -16,11 +16,12 @@
 enum {
 	VS_USER_SLOTS_MAX = 64, /* a power of two */
 	VS_USER_SLOT_VALUES = 16,
-	VS_USER_SAME_MAX = 4, /* events of the same tracepoint, with different filters */
+	/* Largest number of events of one tracepoint, with different filters. */
+	VS_USER_SAME_MAX = 4,
 	VS_USER_TESTS_MAX = 16,
 	/* Hits are limited in windows of 2^27 ns (134 ms), on each CPU. */
 	VS_USER_WINDOW_LOG2_NS = 27,
-	/* Ends of the tests. */
+	/* Results of the tests, where otherwise the index of the next test is. */
 	VS_USER_KEEP = 0xfe,
 	VS_USER_SKIP = 0xff,
 };
@@ -28,9 +29,10 @@ enum {
 /* Where a value of a hit comes from. */
 enum vs_user_from {
 	VS_FROM_CONTEXT = 0, /* `offset` in the tracepoint's record, or in struct pt_regs */
-	VS_FROM_USER = 1, /* in the process's memory, `number` behind the address in a register */
-	/* Characters `number` to `number` + 7 of a text of variable length: `offset` of its place
-	 * (__data_loc) in the tracepoint's record. */
+	/* In the process's memory, `number` bytes after the address in a register. */
+	VS_FROM_USER = 1,
+	/* Characters `number` to `number` + 7 of a text of variable length. `offset`: offset of the
+	 * field in the tracepoint's record that says where the text is (__data_loc). */
 	VS_FROM_DATA = 2,
 	VS_FROM_NUMBER = 3, /* always `number` */
 	VS_FROM_CPU = 4,
@@ -41,7 +43,7 @@ enum vs_user_from {
 
 struct vs_user_value {
 	vs_u16 offset;
-	vs_u16 bytes; /* 1 to 8; more bytes, or 0, read as 0 */
+	vs_u16 bytes; /* 1 to 8; with any other number, the value is 0 */
 	vs_u16 from;  /* enum vs_user_from */
 	vs_u16 is_signed;
 	vs_s64 number;
@@ -70,13 +72,13 @@ struct vs_user_slot {
 	vs_u64 vms; /* bits 1 << (number of the VM % 64) */
 	vs_u32 n_values;
 	vs_u32 first_test; /* VS_USER_KEEP: there is no test */
-	vs_u32 per_window; /* hits that become events, on each CPU */
+	vs_u32 per_window; /* largest number of hits per window and CPU that become events */
 	vs_u32 reserved;
 	struct vs_user_value values[VS_USER_SLOT_VALUES];
 	struct vs_user_test tests[VS_USER_TESTS_MAX];
 };
 
-/* What became of the hits of a slot on one CPU. */
+/* Counts the hits of a slot on one CPU. */
 struct vs_user_state {
 	vs_u64 window;     /* the current one: CLOCK_MONOTONIC >> VS_USER_WINDOW_LOG2_NS */
 	vs_u64 taken;      /* in this window */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Watched tasks of a host: tasks of no VM whose hits of chosen events become events. For the host's
- * BPF programs, and for user space without them (VS_WATCH_ONLY_NUMBERS).
+ * Watched tasks of a host: tasks that belong to no VM, but whose hits of chosen events become
+ * events. For the host's BPF programs, and for user space without them (VS_WATCH_ONLY_NUMBERS).
  *
- * A watched process stays in its map until its id is free again, so that its last events are hits,
- * too. Its new processes are watched from their start.
+ * A watched process stays in its map until the kernel frees its id, so that the hits of its last
+ * moments are captured, too. Processes that it creates are watched from their start.
  */
 #ifndef PROG_WATCH_H
 #define PROG_WATCH_H
@@ -45,7 +45,8 @@ struct {
 /* False on a kernel without cgroups; then the map has another type. */
 const volatile bool with_cgroups;
 __u32 watching, n_watched_cgroups;
-/* New processes of watched ones for which there was no room. */
+/* Number of processes that watched processes created and that are not watched, because there was no
+ * room. */
 __u64 unwatched;
 
 /* Returns whether the current task is watched. */
