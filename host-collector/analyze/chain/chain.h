@@ -199,18 +199,18 @@ struct chains;
 /* Subscribes to the model. Feed the model no more after chains_free. Returns NULL if out of memory.
  */
 struct chains *chains_new(struct model *m, const struct chain_options *options);
-/* Returns chains with groups, troubles and a limit of their own, of the events that `joined` joins:
- * to join them again would cost as much once more. Call it before the first event. chains_finish()
- * of `joined` finishes both. Feed the model no more after chains_free() of either; free them in any
- * order. Returns NULL if out of memory, or if three are joined already. */
+/* Returns chains with groups, troubles and a limit of their own that use the joined events of
+ * `joined`, which saves the cost of joining them twice. Call it before the first event.
+ * chains_finish() of `joined` finishes both. Feed the model no more after chains_free() of either;
+ * free them in any order. Returns NULL if out of memory, or if three are joined already. */
 struct chains *chains_share(struct chains *joined, const struct chain_options *options);
 void chains_free(struct chains *x);
 /* Replaces chain_options.closed and its context. */
 void chains_watch(struct chains *x, void (*closed)(void *context, const struct chain *c),
 		  void *context);
 /* Closes the open chains; call it after the last event. Does nothing for chains that are shared. A
- * chain that is still pending is counted in
- * no group. The trouble of a lost one is updated up to this time. */
+ * chain that is still pending is counted in no group. If it is lost, its trouble is updated up to
+ * this time. */
 void chains_finish(struct chains *x);
 /* Clears groups, slowest chains and troubles. Open chains stay open. */
 void chains_clear(struct chains *x);

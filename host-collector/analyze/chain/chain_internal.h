@@ -44,7 +44,8 @@ void chain_accepted_clear(struct chain_vcpu *v, uint8_t vector);
  * whose newest point is oldest. */
 struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_t vector,
 				  uint32_t err_ns);
-/* Returns the sink of a listener, and makes the chain what is known of it for this listener. */
+/* Returns the sink of a listener, and sets the members of the chain that depend on the listener
+ * (c.lost). */
 const struct chain_sink *chain_listener_sink(const struct chain_vcpu *v, struct chain_open *o,
 					     size_t listener);
 /* Closes the chain and passes it to the sinks. It is incomplete if `torn`, if o->torn, or if it has

@@ -42,7 +42,7 @@ struct chain_sink {
 	void (*tick)(void *context, const struct chain *c);
 	/* An interrupt was found lost. Called again by chain_vcpu_finish if it is still pending. */
 	void (*lost)(void *context, const struct chain *c, bool halted, uint32_t progress);
-	/* An interrupt that was found lost is handled. */
+	/* The handler of an interrupt that was found lost has begun. */
 	void (*found)(void *context, const struct chain *c);
 	/* An interrupt was raised and not accepted. vcpu may be CHAIN_NO_VCPU; vector 0: unknown.
 	 */
@@ -51,13 +51,13 @@ struct chain_sink {
 	void *context;
 };
 
-/* Who receives the results. Each has a limit of its own, which does not affect how events are
- * joined. */
+/* The receivers of the results. Each listener has a limit of its own, which does not affect how
+ * events are joined. */
 enum { CHAIN_LISTENERS_MAX = 3 };
 struct chain_listeners {
 	size_t n;
 	struct chain_listener {
-		int64_t limit_ns; /* an interrupt is late or lost from then on */
+		int64_t limit_ns; /* age from which an interrupt is late or lost */
 		struct chain_sink sink;
 	} of[CHAIN_LISTENERS_MAX];
 };
@@ -71,7 +71,7 @@ struct chain_pending {
 };
 
 struct chain_open {
-	struct chain c; /* c.lost: of the listener that is called */
+	struct chain c; /* c.lost has the value for the listener that is called */
 	bool used;
 	bool kicked; /* the vCPU was not in the guest at its begin, or has left the guest since */
 	bool inject_missing, handler_missing; /* a gap may hide its injection, its handler */
@@ -95,8 +95,8 @@ struct chain_alone {
 	uint32_t number;
 	struct host_ns t, exit; /* entry; exit if `exited` */
 	uint32_t err_ns;
-	struct chain_open *
-		deferred; /* its chain, unless another interrupt follows within the clocks' error */
+	/* Its chain, unless another interrupt follows within the clocks' error. */
+	struct chain_open *deferred;
 	struct host_ns injected;             /* injection of `deferred` */
 	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* chain_vcpu.clock_ns at `t` */
 };
@@ -122,13 +122,13 @@ struct chain_vcpu {
 	bool agent;            /* the guest's events arrive */
 	struct host_ns guest_first, guest_last; /* its first and newest event */
 	uint64_t progress;                      /* number of guest events that need interrupts on */
-	struct host_ns
-		progress_since;   /* earliest possible time of the newest task switch or softirq */
+	/* Earliest possible time of the newest task switch or softirq. */
+	struct host_ns progress_since;
 	uint32_t guest_err_ns;    /* bound on the error of its newest events */
 	struct host_ns gap_until; /* a gap may hide the handler of a chain that begins before */
-	uint64_t guest_seen,
-		guest_gap;  /* number of its events; 1 + that at the last gap, 0: none */
-	uint64_t exit_seen; /* guest_seen at the newest exit of a handler */
+	/* Number of its events; 1 + guest_seen at the last gap, 0: no gap. */
+	uint64_t guest_seen, guest_gap;
+	uint64_t exit_seen;                   /* guest_seen at the newest exit of a handler */
 	uint64_t timers[CHAIN_VECTORS / 64];  /* bitmap of vectors that a timer used */
 	uint64_t handled[CHAIN_VECTORS / 64]; /* bitmap of vectors that had a handler */
 	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open; 0: none */
@@ -156,8 +156,8 @@ struct chain_vcpu {
 	unsigned n_raisers;
 	struct chain_alone alone[CHAIN_ALONE];
 	unsigned n_alone, n_deferred;
-	struct host_ns exit_last,
-		exit_before;  /* newest exit of a handler; newest one before the last entry */
+	/* Newest exit of a handler; newest one before the last entry. */
+	struct host_ns exit_last, exit_before;
 	uint64_t n_delivered; /* chains with injection and handler */
 	/* Smoothed time from injection to handler, and its deviation (as in RFC 6298). Includes the
 	 * clocks' error. */
@@ -204,7 +204,7 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 void chain_vcpu_entry(struct chain_vcpu *v, struct host_ns t);
 /* vector -1: unknown */
 void chain_vcpu_eoi(struct chain_vcpu *v, struct host_ns t, int vector);
-/* Events of pCPU `cpu` since `from` are missing. */
+/* Records that events of pCPU `cpu` since `from` are missing. */
 void chain_vcpu_host_gap(struct chain_vcpu *v, struct host_ns from, uint16_t cpu);
 /* Events of the guest. `vector`: `number` is a vector, else an irq. */
 void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, uint32_t number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The events that a user chose by -e, resolved: for each event and side one choice, with its
- * expressions parsed. Each -e is a group; the groups of a pair follow each other.
+ * The events that a user chose with -e, resolved. There is one choice for each event and side, with
+ * its expressions parsed. Each -e is a group. A pair leads from one group to the next.
  */
 #ifndef EVENT_CHOICES_H
 #define EVENT_CHOICES_H
@@ -37,7 +37,8 @@ struct event_choices {
 	size_t n;
 	struct event_choice *items;
 	unsigned n_groups;
-	/* By side (host, guest) and type: the first choice + 1; next[i]: that after choice i. */
+	/* first[side][type]: 1 + index of the first choice of the side (host, guest) and event
+	 * type; 0: none. next[i]: the same for the choice after choice i. */
 	uint8_t first[2][VS_EVENT_TYPE_LIMIT];
 	uint8_t next[EVENT_CHOICES_MAX];
 };
@@ -47,12 +48,13 @@ int event_choices_init(struct event_choices *c);
 void event_choices_fini(struct event_choices *c);
 /* Adds the events of one -e as a group. Returns 0, -ENOMEM, or -EINVAL with *error. */
 int event_choices_add(struct event_choices *c, const char *text, struct expr_error *error);
-/* Parses `text`, an expression that stands for all choices without their own, into the key of
- * each. Returns 0, or -EINVAL with *error. */
+/* Parses the expression `text` and makes it the key of each choice that has no key of its own.
+ * Returns 0, or -EINVAL with *error. */
 int event_choices_key(struct event_choices *c, const char *text, struct expr_error *error);
-/* Parses `text` into the value of each choice. Returns 0, or -EINVAL with *error. */
+/* Parses the expression `text` and makes it the value of each choice. Returns 0, or -EINVAL with
+ * *error. */
 int event_choices_value(struct event_choices *c, const char *text, struct expr_error *error);
-/* Returns true if events of both sides are chosen, without those that are untraced. */
+/* Returns true if events of both sides are chosen. Untraced events do not count. */
 bool event_choices_cross(const struct event_choices *c);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Counts events by the value of an expression: how many, how much, how distributed, how many in
- * each interval of time. The choices' keys say by what, their values say what of.
+ * Groups events by the value of an expression, the key of their choice. For each group it computes
+ * the number of events, the number in each interval of time, and the sum and the distribution of a
+ * second expression, the value of the choice.
  */
 #ifndef EVENT_EVENT_GROUPS_H
 #define EVENT_EVENT_GROUPS_H
@@ -13,12 +14,14 @@ enum { EVENT_GROUPS_ROWS_MAX = 8192 };
 
 struct event_group {
 	size_t choice;
-	struct pair_key key; /* type EXPR_NONE: of events that found no row */
+	/* Type EXPR_NONE: the group of all events for which there was no row. */
+	struct pair_key key;
 	uint64_t count;
-	uint64_t sum;            /* of the values; saturates */
-	struct histogram values; /* with a value; with intervals: counts of an interval */
-	/* With intervals: the number and the count of the one that is under way, and the fullest.
-	 */
+	uint64_t sum; /* of the values; saturates */
+	/* Of the values; with intervals: of the number of events in an interval. */
+	struct histogram values;
+	/* With intervals: the current interval and the one with the most events, and the number of
+	 * events in each. */
 	int64_t interval, busiest;
 	uint64_t in_interval, in_busiest;
 };
@@ -42,7 +45,7 @@ const struct event_group *event_groups_get(const struct event_groups *g, size_t 
 
 struct event_groups_limits {
 	uint64_t without_key, without_value, negative; /* events that were left out */
-	uint64_t keys_joined;                          /* events of keys that found no row */
+	uint64_t keys_joined;                          /* events whose key had no row */
 };
 struct event_groups_limits event_groups_limits_get(const struct event_groups *g);
 

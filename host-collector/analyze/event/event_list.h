@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Writes one line for each chosen event: when, how sure, where, which task, and its fields. */
+/* Writes one line for each chosen event: its time, the bound on the time's error, its place, its
+ * task and its fields. */
 #ifndef EVENT_EVENT_LIST_H
 #define EVENT_EVENT_LIST_H
 
@@ -11,7 +12,7 @@ enum event_list_format { EVENT_LIST_TEXT, EVENT_LIST_JSON, EVENT_LIST_CSV };
 
 struct event_list_options {
 	enum event_list_format format;
-	uint64_t top;                /* writes at most so many; 0: all */
+	uint64_t top;                /* largest number of lines; 0: all */
 	const struct narrow *narrow; /* the events that it selects; NULL: all. Borrowed. */
 	FILE *out;
 };
@@ -26,7 +27,8 @@ void event_list_free(struct event_list *l); /* NULL is allowed */
 uint64_t event_list_left_out(const struct event_list *l);
 /* Returns the number of events that were written. */
 uint64_t event_list_written(const struct event_list *l);
-/* Writes one event as a line of text, without its stack. `origin_ns`: the time that is shown as
+/* Writes one event as a line of text, without its stack. `origin_ns`: the time that the line shows
+ * as
  * 0. */
 void event_text_write(struct event_row *row, int64_t origin_ns, FILE *out);
 /* Writes the values of the event's own fields that are shown, as a JSON object. */

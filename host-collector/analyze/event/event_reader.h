@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Passes the events that a user chose, in time order over both sides, with the values of their
+ * Delivers the events that a user chose, in time order over both sides, with the values of their
  * fields. Subscribes to a model; knows nothing of pairs and lists.
  */
 #ifndef EVENT_EVENT_READER_H
@@ -12,11 +12,11 @@
 
 struct event_reader;
 
-/* One event, as one choice took it. Valid during the call. */
+/* One event that one choice selects. Valid during the call. */
 struct event_row {
 	struct event_reader *reader;
 	const struct event_choice *choice;
-	size_t number; /* of the choice */
+	size_t number; /* index of the choice */
 	struct host_ns t;
 	uint32_t err_ns; /* bound on the error of t */
 	uint32_t source; /* VS_SOURCE_HOST or the VM */
@@ -39,7 +39,7 @@ struct event_loss {
 };
 
 struct event_sink {
-	/* Gets each event once for each choice that takes it. */
+	/* Receives each event once for each choice that selects it. */
 	void (*row)(void *context, struct event_row *row);
 	void (*lost)(void *context, const struct event_loss *loss); /* may be NULL */
 	/* The losses of this CPU whose end was unknown ended at `t`. May be NULL. */

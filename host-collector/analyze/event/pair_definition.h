@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A pair of events as a configuration names it. Knows nothing of events that exist. */
+/* A pair of events as a configuration defines it. This module does not know which events exist. */
 #ifndef EVENT_PAIR_DEFINITION_H
 #define EVENT_PAIR_DEFINITION_H
 

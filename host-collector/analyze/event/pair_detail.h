@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What happened between the events of the pairs that are shown, and around them. The recording is
- * read a second time for it, so the first reading keeps no events.
+ * Collects the events between and around the two events of each pair that is shown. It needs a
+ * second reading of the recording, so that the first reading does not have to keep events.
  */
 #ifndef EVENT_PAIR_DETAIL_H
 #define EVENT_PAIR_DETAIL_H
@@ -11,10 +11,10 @@
 enum { PAIR_DETAIL_LINES_MAX = 4096 }; /* of one pair */
 
 struct pair_detail_options {
-	int64_t before_ns, after_ns; /* also events so long before the pair, and after it */
-	/* Hides events with others on both sides that are nearer than this. */
+	int64_t before_ns, after_ns; /* how long before and after the pair events are shown */
+	/* Hides an event if both the previous and the next one are nearer than this. */
 	int64_t hide_ns;
-	/* Only events with the same one as an event of the pair. */
+	/* Shows only events with the same vCPU, CPU, task or key as an event of the pair. */
 	bool same_vcpu, same_cpu, same_task, same_key;
 };
 
@@ -37,7 +37,8 @@ struct pair_detail *pair_detail_new(struct model *m, const struct event_choices 
 				    const struct pairs *pairs,
 				    const struct pair_detail_options *options);
 void pair_detail_free(struct pair_detail *d); /* NULL is allowed */
-/* Hides what hide_ns hides. Returns 0 or -ENOMEM, also if a line could not be kept. */
+/* Hides the events that hide_ns selects. Returns 0, or -ENOMEM, also if a line could not be
+ * kept. */
 int pair_detail_finish(struct pair_detail *d);
 /* Returns line i of the pair with number `pair`, in time order; NULL behind the last. */
 const struct pair_detail_line *pair_detail_get(const struct pair_detail *d, size_t pair, size_t i);

@@ -17,7 +17,7 @@ struct pair_watch_options {
 	/* A pair took at least than_ns. text: one sentence, not escaped. At most once per second
 	 * and definition. */
 	void (*over)(void *context, const struct pair *pair, const char *text);
-	/* A line for the user: why a pair is not counted. */
+	/* Receives a line for the user that says why a pair is not counted. */
 	void (*say)(void *context, const char *line);
 	void *context;
 };
@@ -45,7 +45,7 @@ struct pair_watch_counts {
 	uint64_t undecided;
 };
 /* Gets the counts of definition number i, which only grow, except `undecided`. Returns false behind
- * the last. Those of a pair whose events are not known are 0. */
+ * the last. While the events of a pair are not known, its counts are 0. */
 bool pair_watch_get(const struct pair_watch *w, size_t i, struct pair_watch_counts *out);
 
 #endif

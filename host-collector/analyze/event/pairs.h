@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Joins events A and B that have the same key into pairs, over both sides of the boundary.
- * docs/pairs.md describes the algorithm with an example.
+ * Joins each event A with the event B of the same key that follows it to a pair. A and B may be on
+ * the host, in a guest, or one on each side. docs/pairs.md describes the algorithm with an example.
  *
  * The groups of choices (each -e) follow each other: stage i leads from group i to group i + 1.
- * Memory is bounded: open_max keys wait for their B, pending_max pairs wait for the
- * states of their vCPU, PAIR_ROWS_MAX rows are counted.
+ * Memory is bounded: open_max keys wait for their B, pending_max pairs wait for the states of their
+ * vCPU, PAIR_ROWS_MAX rows are counted.
  */
 #ifndef EVENT_PAIRS_H
 #define EVENT_PAIRS_H
@@ -29,26 +29,28 @@ struct pair;
 struct pair_fields; /* pair_fields.h */
 
 struct pairs_options {
-	bool cycle;          /* the last group leads to the first one again */
-	bool per_key;        /* a row for each key */
-	bool without_states; /* nobody asks where the vCPU's time went: pairs are counted sooner */
-	bool with_fields;    /* pairs have the fields of their events, which takes more memory */
-	/* Of single pairs, keeps the `kept` longest of at least than_ns; with lower_ns, the
-	 * shortest below it. 0: no limit. Rows do not depend on it. */
+	bool cycle;   /* the last group leads to the first one again */
+	bool per_key; /* a row for each key */
+	/* The states of the vCPU are not needed, so pairs are counted sooner. */
+	bool without_states;
+	bool with_fields; /* pairs have the fields of their events, which takes more memory */
+	/* Which single pairs are kept: the `kept` longest of at least than_ns; with lower_ns, the
+	 * `kept` shortest below lower_ns. than_ns, lower_ns 0: no limit. Rows do not depend on
+	 * these members. */
 	size_t kept;
 	int64_t than_ns, lower_ns;
 	const struct narrow *narrow; /* the events that it selects; NULL: all. Borrowed. */
-	/* For events that have no end: whether pairs past losses are calls is decided as soon as
-	 * the evidence of this round and the one before is enough, and for the others when the
-	 * round ends, after this many pairs or this time (PAIR_ROUND_NS). 0: by pairs_finish(),
-	 * over all pairs. Not together with per_key. */
+	/* For events that have no end: pairs past losses are decided in rounds of this many pairs,
+	 * or of PAIR_ROUND_NS. A pair is decided as soon as the evidence of its round and of the
+	 * round before is enough, else when its round ends. 0: pairs_finish() decides, over all
+	 * pairs. Not together with per_key. */
 	uint64_t round_pairs;
-	/* Gets each pair that is a call, or will be one if pairs past losses become calls, as soon
-	 * as that is known. NULL: nobody. */
+	/* Receives each pair that counts as a call, or that will count as one if pairs past losses
+	 * become calls, as soon as that is known. May be NULL. */
 	void (*settled)(void *context, const struct pair *pair);
 	void *context;
-	/* How many keys wait for their B, and how many pairs for the states of their vCPU; 0:
-	 * PAIR_OPEN_MAX, PAIR_PENDING_MAX. */
+	/* Largest number of keys that wait for their B, and of pairs that wait for the states of
+	 * their vCPU; 0: PAIR_OPEN_MAX, PAIR_PENDING_MAX. */
 	uint32_t open_max, pending_max;
 };
 
@@ -58,7 +60,7 @@ struct pair_key {
 	uint64_t number;           /* of a text: a hash */
 	char text[PAIR_KEY_BYTES]; /* of a text: its begin */
 	bool hex;                  /* a field that is shown in hexadecimal */
-	/* Pairs of different VMs have different keys, if guests or vCPUs are part of them. */
+	/* The key belongs to VM `vm`: the same value in another VM is another key. */
 	bool of_vm;
 	uint32_t vm;
 };
@@ -81,7 +83,7 @@ struct pair {
 	bool states_known;
 	struct state_times_ns states; /* of the vCPU, between both events */
 	bool past_losses;             /* see struct pair_row */
-	bool past_both;               /* one of those that are past_both there */
+	bool past_both;               /* counted in past_both there, not in past_losses */
 	/* Only in the call of `settled`, and with with_fields; NULL: there was no memory. */
 	const struct pair_fields *from_fields, *to_fields;
 	bool is_call; /* known already; past losses only with round_pairs */
@@ -90,25 +92,26 @@ struct pair {
 /* Calls of one kind. */
 struct pair_calls {
 	struct histogram times;
-	uint64_t beyond;              /* calls that than_ns or lower_ns selects */
-	uint64_t error_ns;            /* the largest of them; UINT64_MAX: unbounded */
-	uint64_t with_states;         /* calls whose vCPU's states are known */
+	uint64_t beyond;      /* calls that than_ns or lower_ns selects */
+	uint64_t error_ns;    /* largest error of a call's duration; UINT64_MAX: unbounded */
+	uint64_t with_states; /* calls whose vCPU's states are known */
 	struct state_times_ns states; /* their sum */
 };
 
 /* The pairs of a stage, or of one key in it. */
 struct pair_row {
 	unsigned stage;
-	struct pair_key key;     /* type EXPR_NONE: all keys */
-	struct pair_calls calls; /* after pairs_finish() with those of `past_losses` */
-	/* Pairs between whose events a begin or an end may have been lost, but not both; and those
-	 * between whose events both may have been lost, each in a loss of few events.
-	 * pairs_finish() makes them calls, or incomplete. */
+	struct pair_key key; /* type EXPR_NONE: all keys */
+	/* After pairs_finish() including the pairs past losses that became calls. */
+	struct pair_calls calls;
+	/* past_losses: pairs between whose events a begin or an end may have been lost, but not
+	 * both. past_both: pairs between whose events both may have been lost, each in a loss of
+	 * few events. pairs_finish() counts them as calls or as incomplete. */
 	struct pair_calls past_losses, past_both;
 	uint64_t calls_past_losses; /* those of either kind that became calls */
-	uint64_t calls_past_both;   /* of these, those past_both */
-	/* How many of the stage's calls are expected to be wrong, where such pairs became calls
-	 * because losses were rare; else 0. */
+	uint64_t calls_past_both;   /* of these, the pairs of past_both */
+	/* Expected number of wrong pairs among the calls of the stage, if pairs past losses became
+	 * calls because losses were rare; else 0. */
 	double wrong_expected;
 	uint64_t unpaired_from; /* begins without an end */
 	uint64_t unpaired_to;   /* ends without a begin */
@@ -141,21 +144,23 @@ const char *pairs_stage_name(const struct pairs *p, unsigned stage, char *out, s
 /* Writes a key for people. Returns `out`. */
 const char *pair_key_text(const struct pair_key *key, char *out, size_t out_bytes);
 
-/* Events and keys that could not be counted as the rest. */
+/* Numbers of events, keys and pairs that were counted differently from the rest, or not at all. */
 struct pairs_limits {
 	uint64_t without_key; /* events whose key is missing */
 	uint64_t evicted;     /* keys given up because too many were open */
-	uint64_t
-		keys_joined; /* calls in the last row of a stage, because there are too many keys */
+	/* Calls in the last row of a stage, because there are too many keys. */
+	uint64_t keys_joined;
 	uint64_t states_given_up; /* pairs whose states did not arrive in time */
 };
 struct pairs_limits pairs_limits_get(const struct pairs *p);
 
-/* Computes the key of an event. of_vm: as pairs_of_vm() says. Returns false if it has none. */
+/* Computes the key of an event. of_vm: result of pairs_of_vm(). Returns false if the event has no
+ * key. */
 bool pair_key_of(struct event_row *row, bool of_vm, struct pair_key *out);
-/* Returns true if the key names a vCPU or a task of a guest, which is another one in each VM. */
+/* Returns true if the key names a vCPU or a task of a guest: the same value in another VM then
+ * means another vCPU or task. */
 bool pair_key_names_vm(const struct expr *key);
-/* Different for different keys of one `number`, except with the probability of equal hashes. */
+/* Returns a hash of the key and `number`. */
 static inline uint64_t pair_key_hash(unsigned number, const struct pair_key *key)
 {
 	const uint64_t kind = (uint64_t)key->vm << 16 | number << 1 | (key->type == EXPR_TEXT);
@@ -163,7 +168,7 @@ static inline uint64_t pair_key_hash(unsigned number, const struct pair_key *key
 	return (key->number ^ key->number >> 29) * 0x9e3779b97f4a7c15ull +
 	       kind * 0xbf58476d1ce4e5b9ull;
 }
-/* Returns true if the keys of these choices are those of one VM each. */
+/* Returns true if each key of these choices belongs to one VM (pair_key.of_vm). */
 bool pairs_of_vm(const struct event_choices *choices);
 static inline bool pair_key_equal(const struct pair_key *a, const struct pair_key *b)
 {

@@ -7,12 +7,12 @@
 #include "host-collector/analyze/event/pairs.h"
 #include "host-collector/util/lru.h"
 
-/* What waits for its partner under one key of one stage. */
+/* The events of one key and stage that wait for their partner. */
 struct pair_open {
 	bool used, has_from, has_to;
-	/* `from` came after another one that found no end. */
+	/* `from` follows a begin that found no end. */
 	bool from_follows;
-	/* `from` came within the clocks' error after `to`: it may be before it. */
+	/* `from` came within the clocks' error after `to`: it may have happened before `to`. */
 	bool from_maybe;
 	/* `from` came within the clocks' error after the end of the newest pair. */
 	bool from_near;
@@ -24,13 +24,14 @@ struct pair_open {
 	struct pair_end from, to;
 	uint32_t from_mark, to_mark;
 	struct pair_fields *from_fields, *to_fields; /* with_fields; of a pair its ring has them */
-	uint64_t alone; /* the begin before `from`, in the ring, if it has no partner */
+	/* Position in the ring of the begin before `from`, if that has no partner. */
+	uint64_t alone;
 	/* The newest pair of this key, if it still waits, and its end. */
 	uint64_t newest;
 	struct pair_end newest_to;
 };
 
-/* What the events that were lost between the events of a pair may have been. */
+/* Which events of a pair's key may have been lost between its two events. */
 enum pair_doubt {
 	PAIR_CERTAIN,   /* none of its key */
 	PAIR_PAST,      /* an end or a begin of its key, not both in this order */
@@ -42,17 +43,18 @@ enum pair_doubt {
 /* A pair that waits for the states of its vCPU and for late news of losses. */
 struct pair_pending {
 	struct pair pair;
-	struct host_ns since; /* it waits, in the order of the ring */
+	struct host_ns since; /* time at which it entered the ring */
 	uint32_t from_mark, to_mark;
 	struct pair_fields *from_fields, *to_fields; /* with_fields */
 	enum pair_doubt doubt;
 	bool ambiguous;
 	uint64_t round;
-	uint64_t before; /* in the ring: the pair whose end may be that of this one's begin */
-	/* Its end and the next begin, or its begin and the end before it, may have the other order:
-	 * then one loss is enough to make a wrong pair. */
+	uint64_t before; /* position in the ring of the pair whose end may belong to this pair's
+			    begin */
+	/* Its end and the next begin, or its begin and the end before it, may have happened in the
+	 * opposite order: then one loss is enough to make a wrong pair. */
 	bool order_unsure;
-	bool near_loss; /* some event was lost between both, on whatever CPU */
+	bool near_loss; /* an event was lost between both, on any CPU */
 	bool past_many; /* many events were lost at once that may have been an end or a begin */
 	/* No pair: two begins or two ends that follow each other. */
 	bool alone, alone_maybe;
@@ -63,13 +65,13 @@ enum { PAIR_LOSSES_MAX = 1024 };
 /* The newest losses of a source, in the order in which they became known. */
 struct pair_losses {
 	uint32_t source;
-	int64_t longest_ahead_ns;  /* until - t, of those that ended */
-	uint64_t n;                /* ever */
-	size_t n_open;             /* their end is not known */
+	int64_t longest_ahead_ns;  /* largest until - t of the losses that have ended */
+	uint64_t n;                /* number of losses so far */
+	size_t n_open;             /* number of losses whose end is not known */
 	struct event_loss *newest; /* PAIR_LOSSES_MAX, ring */
 };
 
-/* What a stage shows of its losses. */
+/* What the pairs of a stage show about losses. */
 struct pair_evidence {
 	uint64_t clean; /* pairs without a loss near them */
 	uint64_t alone; /* begins and ends that have no partner, without a loss near them */
@@ -80,7 +82,8 @@ struct pair_evidence {
 	struct {
 		uint64_t pairs, from, to;
 	} window;         /* the newest of them */
-	double both_lost; /* expected number of an end and the next begin, from all windows */
+	double both_lost; /* expected number of times that an end and the next begin were both lost,
+			     summed over all windows */
 };
 
 enum { PAIR_ROUNDS = 4 };
@@ -98,7 +101,7 @@ struct pair_rows {
 	struct lru index; /* of rows of keys */
 	struct pair_row *rows;
 	size_t n;
-	/* By their doubt. */
+	/* Indexed by enum pair_doubt. */
 	struct pair kept[PAIR_TORN][PAIR_KEPT_MAX];
 	size_t n_kept[PAIR_TORN];
 	struct pair_evidence evidence[EVENT_GROUPS_MAX][PAIR_ROUNDS]; /* by number of the round */
@@ -117,7 +120,7 @@ struct pairs {
 	struct event_reader *reader;
 	struct host_ns now;    /* time of the newest event */
 	struct event_row *row; /* the event that is being taken */
-	uint32_t worst_err_ns; /* of all events' times, unless unbounded */
+	uint32_t worst_err_ns; /* largest bounded error of an event's time */
 	struct state_marks *marks;
 	struct lru index;
 	struct pair_open *open;
@@ -150,10 +153,10 @@ void pair_rows_count(struct pairs *p, struct pair_pending *done);
 /* Sorts the rows, when all is counted. */
 void pair_rows_sort(struct pairs *p);
 
-/* How near two events may be and still have the other order. On one side events have the order of
- * their kernel's clock. An unbounded error decides nothing. */
+/* Returns the distance in ns within which two events may have happened in the opposite order.
+ * Events of one side have the order of their kernel's clock. An unbounded error decides nothing. */
 int64_t pairs_doubt_ns(const struct pair_end *a, const struct pair_end *b);
-/* Notes a loss, and what it means to the pending pairs. */
+/* Records a loss and its effect on the pending pairs. */
 void pairs_lost(void *context, const struct event_loss *loss);
 void pairs_lost_over(void *context, uint32_t source, uint16_t cpu, struct host_ns t);
 /* Sets `doubt`, `near_loss` and `past_many` from the losses that are known by now. */

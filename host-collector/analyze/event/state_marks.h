@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Answers how long a vCPU was in which state between two times. A time is marked when it is
- * reached; its answer arrives when the model has delivered the spans up to it, which may be
- * MODEL_HOLD_NS later. Each mark takes a fixed amount of memory, however long the time between two
- * marks is.
+ * Measures how long a vCPU was in each state between two times. The caller marks a time when the
+ * model reaches it. The mark is ready when the model has delivered the spans up to this time, which
+ * may be MODEL_HOLD_NS later. Each mark takes a fixed amount of memory, however long the time
+ * between two marks is.
  */
 #ifndef EVENT_STATE_MARKS_H
 #define EVENT_STATE_MARKS_H
@@ -37,10 +37,10 @@ enum { STATE_MARK_NONE = UINT32_MAX };
 /* Allocates room for `max` marks and subscribes to the model. Returns NULL on ENOMEM. */
 struct state_marks *state_marks_new(struct model *m, uint32_t max);
 void state_marks_free(struct state_marks *s); /* NULL is allowed */
-/* Marks time `t` of a vCPU, not before its previous marks. Returns STATE_MARK_NONE if there is no
- * room. */
+/* Marks time `t` of a vCPU, which must not precede the vCPU's previous marks. Returns
+ * STATE_MARK_NONE if there is no room. */
 uint32_t state_mark(struct state_marks *s, uint32_t vm, uint32_t vcpu, struct host_ns t);
-/* Returns a mark that nobody needs any more. */
+/* Frees a mark that is not needed any more. */
 void state_mark_drop(struct state_marks *s, uint32_t mark);
 /* Returns true if the times up to this mark are known. */
 bool state_mark_ready(const struct state_marks *s, uint32_t mark);

@@ -105,8 +105,8 @@ struct flame {
 	struct model *model;
 	struct flame_options options;
 	struct folded *folded;
-	struct folded
-		*samples; /* for FLAME_ONCPU of vCPUs; replaces `folded` if it contains stacks */
+	/* For FLAME_ONCPU of vCPUs; replaces `folded` if it contains stacks. */
+	struct folded *samples;
 	struct lru index;
 	struct flame_task *tasks;
 	size_t n_vms;
@@ -126,7 +126,7 @@ struct flame {
 enum frames_order { FRAMES_ROOT_FIRST, FRAMES_LEAF_FIRST };
 enum frames_part { FRAMES_USER = 1, FRAMES_KERNEL = 2, FRAMES_ALL = 3 };
 
-/* Returns the only stack under construction, emptied. */
+/* Empties the stack that is being built and returns it. There is only one. */
 struct frames *frames_begin(struct flame *f);
 /* Adds a frame. `name` is borrowed until the stack is charged. */
 void frames_text(struct frames *s, enum folded_kind kind, bool waker, const char *name);

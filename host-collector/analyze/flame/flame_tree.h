@@ -51,9 +51,9 @@ void flame_tree_free(struct flame_tree *t);
 int flame_tree_add(struct flame_tree *t, enum flame_side side, size_t slice, struct folded *f);
 
 struct flame_tree_options {
-	bool compare;   /* two sides; else all is FLAME_AFTER */
-	bool normalise; /* scale to the total of the other side; else to `seconds` if both are known
-			 */
+	bool compare; /* two sides; else all is FLAME_AFTER */
+	/* Scale to the total of the other side; else to `seconds` if both are known. */
+	bool normalise;
 	double seconds[2]; /* recorded time of each side; 0: unknown */
 	size_t slices[2];  /* slices that were added; 1: no test over time */
 };

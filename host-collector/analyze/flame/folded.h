@@ -16,8 +16,8 @@
 enum {
 	FOLDED_STACKS_MAX = 1 << 18,
 	FOLDED_FRAMES_MAX = 1 << 17, /* distinct frames */
-	FOLDED_DEPTH_MAX =
-		640, /* frames of a guest's, a host's and a waker's stack, and annotations */
+	/* Frames of a guest's, a host's and a waker's stack, and annotations. */
+	FOLDED_DEPTH_MAX = 640,
 	FOLDED_NAME_MAX = 256, /* including the NUL; longer names are cut */
 };
 
@@ -45,7 +45,7 @@ struct folded_stack {
 	const struct folded_frame *const *frames;
 };
 
-/* Only frame of the stack that counts what the set has no room for. */
+/* The only frame of the stack that counts all stacks for which the set has no room. */
 #define FOLDED_OVERFLOW "[too many stacks]"
 /* Last frame of a stack deeper than FOLDED_DEPTH_MAX. */
 #define FOLDED_CUT "[cut]"

@@ -128,7 +128,7 @@ struct scene_name {
 struct scene {
 	uint32_t vm;
 	struct host_ns begin, end;
-	int64_t grain_ns; /* shorter pieces are merged; 0: none is */
+	int64_t grain_ns; /* pieces shorter than this are merged; 0: no piece is */
 	bool cut;         /* its begin is older than the kept history */
 	size_t n_rows;
 	struct scene_row rows[SCENE_ROWS_MAX];

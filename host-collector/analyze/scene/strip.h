@@ -46,9 +46,9 @@ void strips_incident(struct strips *s, const struct incident *i);
 /* Completes all strips; call it after model_finish(). Returns 0, or -ENOMEM if something is
  * missing. */
 int strips_finish(struct strips *s);
-/* For live use, instead of strips_incident() and strips_finish(): forgets the strips that there are
- * and fills one of n_cells cells for each of these incidents with what has arrived by now. Returns
- * 0, or -ENOMEM if something is missing. */
+/* For live use, instead of strips_incident() and strips_finish(): replaces all strips by one of
+ * n_cells cells for each of these incidents, with the spans that have arrived so far. Returns 0, or
+ * -ENOMEM if something is missing. */
 int strips_live(struct strips *s, const struct incident *incidents, size_t n, unsigned n_cells);
 /* Returns the strip of an incident, or NULL. Borrowed. Only after strips_finish() or
  * strips_live(). */

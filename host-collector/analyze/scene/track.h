@@ -19,8 +19,9 @@ enum { TRACK_STATES = 9, TRACK_TIERS = 3, TRACK_PIECES = 8192 };
 struct track_piece {
 	struct host_ns begin;
 	int64_t ns;
-	int32_t pid;     /* a task, 0 none; the row's owner defines for each state */
-	uint32_t number; /* what pid, number and where mean */
+	/* The owner of the row defines, for each state, the meaning of pid, number and where. */
+	int32_t pid; /* a task; 0: none */
+	uint32_t number;
 	uint16_t where;
 	uint8_t state; /* the state that lasted longest */
 	bool merged;

@@ -17,8 +17,8 @@ struct report_options {
 	bool all;        /* also list long run intervals in which nothing was denied */
 	/* The share of a vCPU's time that must be observed for the answer "no stall". */
 	unsigned needed_percent;
-	const struct narrow
-		*window; /* the time to report; NULL: all. Borrowed until _new returns. */
+	/* The time to report; NULL: all. Borrowed until _new returns. */
+	const struct narrow *window;
 	/* Converts `t` to the guest's dmesg time; returns false if it is unknown. May be NULL. */
 	bool (*dmesg)(void *context, uint32_t vm, struct host_ns t, struct dmesg_time *out);
 	/* Live: called for each incident when it is found, with a report of this incident only,

@@ -67,14 +67,16 @@ struct facts_peer {
 
 /* What the guest waited for while its vCPU ran or halted (hints.h). A time of 0: not observed. */
 struct facts_waits {
-	/* It spun or halted for a lock while the host kept lock_owner; of that, it halted. */
+	/* lock_ns: it spun or halted for a lock while the host kept lock_owner from the guest.
+	 * lock_halted_ns: the part in which it halted. */
 	int64_t lock_ns, lock_halted_ns;
-	/* It waited for call_target's answer to an IPI while the host kept call_target. */
+	/* It waited for call_target's answer to an IPI while the host kept call_target from the
+	 * guest. */
 	int64_t call_ns;
 	struct facts_peer lock_owner, call_target;
 	int64_t longest_ns; /* the longest uninterrupted part of lock_ns or call_ns */
-	bool coincidence;   /* lock_ns or call_ns follows only from the time at which the wait ended
-			     */
+	bool coincidence;   /* lock_ns or call_ns is inferred only from the time at which the wait
+			       ended */
 	bool lossy;         /* host events in or just before the interval were lost */
 	int64_t poll_ns;    /* it polled one device register */
 	uint64_t polled;    /* the address or port of that register */
@@ -85,7 +87,7 @@ struct facts_waits {
 	struct facts_peer peer_kept; /* the vCPU that the host certainly kept longest */
 	int64_t peer_surely_kept_ns; /* the length of that time */
 	bool spins_unseen; /* no PAUSE exit was observed; the host may not intercept PAUSE */
-	bool sampled;      /* lock_ns or call_ns follows from stack samples */
+	bool sampled;      /* lock_ns or call_ns is inferred from stack samples */
 	/* The guest CPU that left an IPI unanswered longest, whether or not the host kept its vCPU,
 	 * and the length of that time. */
 	uint16_t called_cpu;
@@ -142,7 +144,7 @@ struct facts_hits {
 };
 
 /* Halts count as one if less than 1 ms lies between them. Time in which the vCPU was runnable, and
- * unknown time that may belong to a halt, does not count for that. */
+ * unknown time that may belong to a halt, is not counted as time between them. */
 struct facts_halt {
 	struct host_ns begin, end;
 	struct host_ns until; /* end of the unknown time that follows it, or `end` */
@@ -178,10 +180,11 @@ struct stall_facts {
 	uint32_t number;           /* of the interrupt */
 	bool vector;
 	struct host_ns begin, end; /* end INT64_MAX while it lasts */
-	uint64_t err_ns;           /* bound on the error of the guest's stamps: of the worse edge */
-	uint64_t begin_err_ns;     /* of its begin */
-	bool ongoing, denied;      /* has not ended; facts_deny() is true */
-	int64_t than_ns;           /* the threshold */
+	uint64_t err_ns; /* bound on the error of the guest's stamps: the larger one of begin and
+			    end */
+	uint64_t begin_err_ns; /* bound on the error of its begin */
+	bool ongoing, denied;  /* has not ended; facts_deny() is true */
+	int64_t than_ns;       /* the threshold */
 
 	unsigned n_pieces; /* number of short waits, if the interval is a storm; else 0 */
 	bool clock_step_proven;
@@ -230,8 +233,8 @@ struct stall_facts {
 	uint32_t other_hits; /* number of hits of further events, which have no element */
 	bool hits_cut;       /* hits at its begin are no longer kept */
 	struct vcpu_span spans[FACTS_SPANS]; /* longest denied or unknown ones, clipped */
-	struct facts_holder
-		holders[FACTS_HOLDERS]; /* of its pCPU while it was runnable or throttled */
+	/* Of its pCPU while it was runnable or throttled. */
+	struct facts_holder holders[FACTS_HOLDERS];
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
 	struct facts_halt halts[FACTS_HALTS];       /* longest */
 	struct facts_events events[FACTS_EVENTS];   /* filled by hints_fill */
@@ -300,8 +303,8 @@ uint32_t facts_quota(const struct stall_facts *f);
 bool facts_storm(const struct stall_facts *f, int percent);
 /* Returns true if ticks stopped for the threshold and for at least 8 usual tick intervals. */
 bool facts_ticks_stopped(const struct stall_facts *f);
-/* Returns true if a halt of the vCPU in this interval is a wait, as that of a paravirtual lock: the
- * guest CPU had a task to run, or ran a handler whose exit was captured. */
+/* Returns true if a halt of the vCPU in this interval is a wait, for example for a paravirtual
+ * lock: the guest CPU had a task to run, or ran a handler whose exit was captured. */
 bool facts_halts_wait(const struct stall_facts *f);
 /* Returns true if something was denied for the threshold (docs/verdicts.md). */
 bool facts_deny(const struct stall_facts *f);

@@ -4,9 +4,9 @@
  * vCPUs: a lock whose owner does not run, the answer to an IPI, a device that it polls, or a nested
  * guest.
  *
- * Each vCPU keeps the newest times of this kind, and the newest times in which the host kept it
- * from the guest, in bounded memory. They are evaluated when an interval is reported, so an event
- * costs only a few comparisons.
+ * For each vCPU, the newest times of these kinds, and the newest times in which the host kept the
+ * vCPU from the guest, are kept in bounded memory. They are evaluated when an interval is reported,
+ * so an event costs only a few comparisons.
  */
 #ifndef STALL_HINTS_H
 #define STALL_HINTS_H
@@ -24,7 +24,7 @@ void hints_lost(struct hints *h, const struct model *m, const struct host_instan
 /* Takes an event of the guest CPU that this vCPU runs, also LOST. */
 void hints_guest(struct hints *h, const struct model *m, uint32_t vcpu,
 		 const struct guest_instant *i);
-/* Ends what waits for further events: no more will come. */
+/* Completes the hints that wait for further events; call it after the last event. */
 void hints_finish(struct hints *h);
 /* Takes a span of one of the VM's vCPUs. */
 void hints_vcpu(struct hints *h, const struct vcpu_span *span);

@@ -48,8 +48,9 @@ struct vcpu_hints {
 	struct host_ns block_issued; /* when it last sent a request to a block device; 0: never */
 	uint32_t block_device;       /* that device's number */
 	struct hint kept;            /* in progress if longest_ns is not 0 */
-	/* The newest event; the end of the newest time without events; the latter again if the
-	 * guest CPU answered an IPI just after it that may have come before it. */
+	/* guest_last: time of the newest event. silence_end: end of the newest time without events.
+	 * called: the same time, if the guest CPU answered an IPI just after it and the IPI may
+	 * have been sent before it. */
 	struct host_ns guest_last, silence_end, called;
 	unsigned since_silence; /* events since silence_end */
 	uint64_t n;             /* number of all hints; the newest HINTS_KEPT are kept */
@@ -62,7 +63,7 @@ struct hints {
 	struct loss {
 		struct host_ns first, last;
 	} lost[LOSSES];
-	size_t vcpus_end; /* there is no vCPU from here on */
+	size_t vcpus_end; /* 1 + the highest index of a vCPU */
 	struct vcpu_hints *vcpus[VS_CPUS_MAX];
 	struct shown_events shown;
 };

@@ -96,7 +96,8 @@ struct report_culprit {
 	int64_t share_ns; /* time of the incident that it caused */
 	/* CULPRIT_HELD_PCPU: number of tasks with similar names; 0: all other tasks. */
 	unsigned n_tasks;
-	struct finding_task process; /* CULPRIT_HELD_PCPU: of which it is a thread; pid 0: none */
+	struct finding_task process; /* CULPRIT_HELD_PCPU: the process of which the task is a
+					thread; pid 0: none */
 	uint16_t cpu;                /* CULPRIT_KEPT_PEER_CPU, INTERRUPTED_ON_PEER: guest CPU */
 	/* The VM whose VMM the task is a thread of; name "": no VMM, or an unknown one. */
 	struct thread_vm vm;
@@ -155,7 +156,7 @@ struct report_detector {
 };
 
 struct incident {
-	/* Counts the incidents of the whole recording in order of begin, from 1; live: 0. */
+	/* Number of the incident, from 1, in order of begin over the whole recording; live: 0. */
 	uint32_t ordinal;
 	uint32_t vm;
 	uint16_t guest_cpu;
@@ -281,8 +282,8 @@ struct report_loss {
 	struct message_aggregated aggregated[EVENT_CLASSES];
 	uint64_t lost_frames, malformed_frames, damaged_bytes, late;
 	size_t n_spans;
-	struct report_loss_span
-		spans[REPORT_LOSS_SPANS_MAX]; /* in order of begin; they sum to the losses */
+	/* In order of begin; they sum to the losses. */
+	struct report_loss_span spans[REPORT_LOSS_SPANS_MAX];
 	/* The settings in force in the guest after a request of the host, as the agent describes
 	 * them; "": no request. */
 	char config[1024];

@@ -13,7 +13,8 @@
 
 enum {
 	SHOWN_EVENTS_KEPT = 4096, /* of one VM */
-	SHOWN_HITS_KEPT = 512     /* of one vCPU: one with many hits takes no room of the others */
+	SHOWN_HITS_KEPT =
+		512 /* of one vCPU, so that a vCPU with many hits leaves room for the others */
 };
 
 struct shown_hits {
@@ -38,16 +39,17 @@ struct shown_events {
 void shown_events_fini(struct shown_events *s);
 /* Takes a host event of one of the VM's vCPU threads. Without memory the event is not kept. */
 void shown_events_take(struct shown_events *s, const struct host_instant *i);
-/* Returns true for the types of which hits consist, and for LOST, which ends one. */
+/* Returns true for the types of events of which a hit consists, and for LOST, which ends a hit. */
 bool shown_hits_have(uint16_t type);
 /* Finds the vCPU that a hit belongs to: of a host event that of its thread, of a guest event the
  * one that runs its CPU. Returns 0 or -ENOENT; *vm is not set for a guest event. */
 int shown_hit_vcpu(const struct model *m, const struct user_hit *hit, uint32_t *vm, uint32_t *vcpu);
-/* Takes such an event of the VM with this number, or of the host: of one of the VM's vCPU threads.
- * A hit is kept when its last record has come. Without memory it is not kept. */
+/* Takes an event of such a type: an event of the VM with this number, or a host event of one of the
+ * VM's vCPU threads. A hit is kept when its last record has arrived. Without memory it is not kept.
+ */
 void shown_hits_take(struct shown_events *s, const struct model *m, uint32_t source,
 		     const struct vs_event *e, struct host_ns t, uint32_t err_ns);
-/* Keeps the hits of which records are missing; none will come. */
+/* Keeps the hits whose last records are missing; call it after the last event. */
 void shown_hits_flush(struct shown_events *s);
 /* Fills f->events and f->hits with the events of the facts' vCPU in their interval. f->hits borrows
  * the hits until the next one is taken. */

@@ -19,8 +19,9 @@
 
 enum { STALL_RECENT_MAX = 8, STALL_CLAIMED_MAX = 4 };
 
-/* The number of regular intervals after which the usual tick interval of a CPU is known; the
- * shortest time between two updates of stall_track.proven or two checks of the other vCPUs. */
+/* STALL_TICKS_WANTED: number of regular intervals after which the usual tick interval of a CPU is
+ * known. STALL_PROVE_EVERY_NS: shortest time between two updates of stall_track.proven, and between
+ * two checks of the other vCPUs. */
 #define STALL_TICKS_WANTED   16
 #define STALL_PROVE_EVERY_NS 1000000ll
 
@@ -89,7 +90,7 @@ struct stall_vm {
 	int64_t tick_interval_ns;  /* usual one of some CPU, for CPUs without one; 0: unknown */
 	struct waiters waiters;
 	struct hints *hints;
-	size_t tracks_end; /* there is no track from here on */
+	size_t tracks_end; /* 1 + the highest index of a track */
 	struct stall_track *tracks[VS_CPUS_MAX];
 };
 
@@ -151,7 +152,7 @@ bool stall_peer_settled(const struct stall_vm *v, const struct stall_facts *f, s
 /* Takes a span of the vCPU. Call it before the span is added to k->chain. */
 void stall_storm_span(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
 		      const struct vcpu_span *span);
-/* k->chain has ended: adds it to the windows, or ends them. */
+/* Adds k->chain, which has ended, to the windows, or ends the windows. */
 void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);
 /* Takes an interval that was judged; NULL: none. If it was reported (f->denied), drops the windows
  * that overlap it. Reports the claimed windows whose intervals were not reported. */
