@@ -14,7 +14,7 @@
 #include "host-collector/cli/redact.h"
 #include "host-collector/model/narrow.h"
 
-enum { CUT_MOST_MIB = 64 }; /* of frames; the older ones are left out */
+enum { CUT_MOST_MIB = 64 }; /* largest size of the frames; older frames are left out */
 
 struct cut_request {
 	const char *recording;
@@ -24,7 +24,7 @@ struct cut_request {
 };
 
 struct cut_result {
-	bool clipped;      /* the start of the time is missing: CUT_MOST_MIB */
+	bool clipped;      /* the start is missing, because the part would exceed CUT_MOST_MIB */
 	uint64_t left_out; /* frames that the redactor cannot read */
 };
 

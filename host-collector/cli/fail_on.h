@@ -11,11 +11,11 @@ struct fail_on {
 	uint32_t verdicts; /* bits per enum verdict */
 };
 
-/* Parses "stall" or names of verdicts, separated by commas. NULL is nothing. Returns 0, or -EINVAL
- * and one line in `why`. */
+/* Parses "stall" or names of verdicts, separated by commas. NULL selects no stall. Returns 0, or
+ * -EINVAL and one line in `why`. */
 int fail_on_parse(const char *text, struct fail_on *out, char *why, size_t why_bytes);
-/* Returns COMMAND_STALL if the report has such a stall, COMMAND_CANNOT_TELL if it may have one that
- * it could not find or name, else COMMAND_OK. Stalls without a verdict may have any. */
+/* Returns COMMAND_STALL if the report has such a stall; COMMAND_CANNOT_TELL if there may have been
+ * one that was not observed, or if a stall without a verdict may be one; else COMMAND_OK. */
 enum command_exit fail_on_exit(const struct fail_on *f, const struct report *r);
 
 #endif

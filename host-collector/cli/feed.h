@@ -53,8 +53,8 @@ struct feed_place {
 	char control[DAEMON_PATH_MAX];
 	char vm[64];    /* if by_daemon: the VM's name in the daemon */
 	char level[16]; /* if by_daemon: its level, "detail" or "summary" */
-	/* Else: the VM's process, 0: use qmp; path of the QMP socket, or NULL. 0 and NULL: there is
-	 * no VM, only collector_options.tasks. */
+	/* If not by_daemon: pid: process id of the VM, 0: use qmp. qmp: path of the QMP socket, or
+	 * NULL. 0 and NULL: there is no VM, only collector_options.tasks. */
 	pid_t pid;
 	const char *qmp;
 };

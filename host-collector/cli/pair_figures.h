@@ -56,7 +56,7 @@ void pair_of_run_fini(struct pair_of_run *p);
 struct pair_figures {
 	const struct pair_figure_list *list;
 	struct pair_of_run of[PAIR_WATCH_MAX];
-	size_t n; /* of them were started */
+	size_t n; /* number of elements of `of` that were started */
 };
 
 /* Subscribes to the model that the recording will be replayed to. `list` is borrowed. Returns 0, or

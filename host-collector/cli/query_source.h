@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A recording as the source of SQL tables, until Ctrl-C. */
+/* Provides a recording as the source of SQL tables. Ctrl-C ends its reading. */
 #ifndef CLI_QUERY_SOURCE_H
 #define CLI_QUERY_SOURCE_H
 
@@ -8,7 +8,7 @@
 struct query_source {
 	struct sql_source sql;
 	const char *command;
-	struct report *report; /* once it was read */
+	struct report *report; /* NULL until it was read */
 	bool failed;           /* it could not be read */
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Removes what names people and their work from the frames of a recording. Names of tasks, VMs and
- * cgroups and the ids of boots become task-a, task-b and so on, the same for the same name. Other
- * texts become empty unless they are known to say nothing private: versions, symbols of kernels and
- * of QEMU. Values of events that the user chose, and fields that this version does not know, are
- * removed. Ids of processes, times and counts stay.
+ * Removes what identifies people and their work from the frames of a recording. Each name of a
+ * task, VM or cgroup and each id of a boot is replaced by task-a, task-b and so on; equal names get
+ * the same replacement. Other texts become empty unless they are known to say nothing private:
+ * versions, symbols of kernels and of QEMU. Values of events that the user chose, and fields that
+ * this version does not know, are removed. Ids of processes, times and counts stay.
  */
 #ifndef CLI_REDACT_H
 #define CLI_REDACT_H
@@ -24,7 +24,7 @@ void redactor_free(struct redactor *r); /* NULL is allowed */
  * -ENOMEM or an error of frame_write(). */
 int redactor_frame(struct redactor *r, const struct frame_view *frame, struct frame_view *out);
 
-/* Writes what the name of a VM becomes in the frames to `out`. Returns `out`. */
+/* Writes the name that replaces the name of a VM in the frames to `out`. Returns `out`. */
 const char *redactor_vm(struct redactor *r, const char *name, char *out, size_t out_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The parts of `vcpuscope report` that show events that the user names by -e: events, pairs,
+/* The TABLEs of `vcpuscope report` that show events that the user names with -e: events, pairs,
  * top, dist, rate. */
 #ifndef CLI_REPORT_EVENTS_H
 #define CLI_REPORT_EVENTS_H
@@ -69,7 +69,7 @@ struct report_events_arguments {
 		.value = "10ms", .help = "with rate: the length of an interval (default 10ms)"                                                                                                               \
 	}
 
-/* What the other options of `report` say. */
+/* The values of the other options of `report`. */
 struct report_events_request {
 	const char *what, *recording, *format, *output;
 	uint64_t top; /* 0: all */
@@ -82,21 +82,22 @@ struct report_events_request {
 extern const char *const report_events_names[];
 /* Returns true if this TABLE is one of them. */
 bool report_events_is(const char *table);
-/* Reads the recording and writes the table. Says what is wrong on stderr. Returns the exit code. */
+/* Reads the recording and writes the table. Prints errors on stderr. Returns the exit code. */
 int report_events_run(const struct report_events_request *request);
 /* Returns true if an option of these TABLEs is given. */
 bool report_events_given(const struct report_events_arguments *a);
 
-/* Replays the recording into a model whose observers are set. Says what is wrong. Returns 0 or
- * -errno. */
+/* Replays the recording into a model to which all observers were added. Prints errors on stderr.
+ * Returns 0 or -errno. */
 int report_events_read(const struct report_events_request *request, struct model *m);
-/* Writes the table of pairs. Says what is wrong. Returns 0 or -errno; -EINVAL: a wrong option. */
+/* Writes the table of pairs. Prints errors on stderr. Returns 0 or -errno; -EINVAL: a wrong
+ * option. */
 int report_pairs_write(const struct report_events_request *request, struct event_choices *choices,
 		       FILE *out);
 
 /* Returns true if this TABLE is top, dist or rate. */
 bool report_groups_is(const char *table);
-/* Writes it, as report_pairs_write() does. */
+/* Writes the table top, dist or rate, in the same way as report_pairs_write(). */
 int report_groups_write(const struct report_events_request *request, struct event_choices *choices,
 			FILE *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The options that choose tasks of no VM whose events are recorded. */
+/* The options that choose tasks that belong to no VM, so that their events are recorded. */
 #ifndef CLI_TASK_OPTIONS_H
 #define CLI_TASK_OPTIONS_H
 
@@ -37,7 +37,7 @@ struct task_arguments {
 bool task_arguments_any(const struct task_arguments *a);
 /* Returns "" or the error in the arguments, for the user. argv: that of the command line. */
 const char *task_arguments_check(const struct task_arguments *a, char **argv);
-/* Finds the tasks; `process` is that of the command, 0 none. Sets *out to NULL if no task was
+/* Finds the tasks; `process`: the process of the command; 0: none. Sets *out to NULL if no task was
  * chosen. Returns as watched_tasks_open(). */
 int task_arguments_open(const struct task_arguments *a, pid_t process, struct watched_tasks **out,
 			char *why, size_t why_bytes);

@@ -14,7 +14,7 @@ struct watch_events;
  */
 struct watch_events *watch_events_new(struct model *m, bool json, FILE *out);
 void watch_events_free(struct watch_events *w); /* NULL is allowed */
-/* Prints what still waits for records; at the end. */
+/* Prints the hits that still wait for records. Call it after the last event. */
 void watch_events_finish(struct watch_events *w);
 /* Returns the number of hits since the last call. */
 uint64_t watch_events_printed(struct watch_events *w);

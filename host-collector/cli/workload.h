@@ -25,7 +25,7 @@ struct workload {
 	int status;   /* of waitpid(), if it has ended */
 };
 
-/* Makes the process. It gets the limits and signals that this process has now. `argv` is borrowed,
+/* Creates the process, with the limits and signals that this process has now. `argv` is borrowed,
  * ends with NULL, and is searched in PATH. Returns 0, or -errno with one line in `why`: -ENOENT or
  * -EACCES if there is no such program. */
 int workload_prepare(struct workload *w, char *const *argv, char *why, size_t why_bytes);

@@ -19,7 +19,7 @@ struct figures_interval {
 	int64_t begin_realtime_ns, begin_ns;
 };
 
-/* Whose figures; all are borrowed. */
+/* The VM to which the figures belong, and its host; all are borrowed. */
 struct figures_of {
 	const struct host_facts *host;
 	const struct vm_facts *facts;
@@ -28,7 +28,7 @@ struct figures_of {
 	const struct metrics *metrics;
 };
 
-/* The interval begins now. */
+/* Begins the interval now. */
 void figures_interval_begin(struct figures_interval *i);
 /* Frees the counters. */
 void figures_interval_fini(struct figures_interval *i);

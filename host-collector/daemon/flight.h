@@ -37,7 +37,7 @@ int flight_begin(struct flight *f, struct watched_vm *vm);
 void flight_end(struct flight *f, struct watched_vm *vm);
 /* Call it every 100 ms. */
 void flight_tick(struct flight *f);
-/* Reports that a trigger fired that others detect. Does nothing if the VM's configuration disables
+/* Handles a trigger that another module detected. Does nothing if the VM's configuration disables
  * it. text: one sentence, not escaped. */
 void flight_trigger(struct flight *f, struct watched_vm *vm, enum trigger trigger,
 		    const char *text);

@@ -37,7 +37,7 @@ typedef void (*http_answerer)(void *context, const struct http_request *request,
 			      struct http_answer *answer);
 
 struct http_options {
-	const char *what;    /* is served: for messages */
+	const char *what;    /* what is served; for messages */
 	const char *address; /* listen:unix:PATH or listen:tcp:HOST:PORT */
 	/* A Unix socket gets mode 0600, and TCP addresses other than loopback are refused. */
 	bool is_private;

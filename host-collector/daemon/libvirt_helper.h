@@ -30,7 +30,7 @@ struct libvirt_helper *libvirt_relay_new(uv_loop_t *loop, const struct vm_source
 struct libvirt_helper *libvirt_plug_new(uv_loop_t *loop, const struct vm_source *source,
 					const char *uri, const char *uuid, const char *vm,
 					const char *agents, size_t *n_running);
-/* A plug does not try (again): the domain has the channel. NULL is allowed. */
+/* Ends the attempts of a plug, because the domain has the channel. NULL is allowed. */
 void libvirt_plug_over(struct libvirt_helper *h);
 /* Kills the process. The loop must run until it is reaped. NULL is allowed. */
 void libvirt_helper_close(struct libvirt_helper *h);

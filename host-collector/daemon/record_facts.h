@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the daemon's records say about a VM besides its incidents and figures. */
+/* Collects what the daemon's records contain about a VM besides its incidents and figures. */
 #ifndef DAEMON_RECORD_FACTS_H
 #define DAEMON_RECORD_FACTS_H
 
@@ -23,20 +23,21 @@ struct record_numa {
 	uint16_t nodes[VS_CPUS_MAX];
 };
 
-/* Sets the host's labels. Parses them only if the text is another than before. */
+/* Sets the host's labels. Parses them only if the text has changed since the last call. */
 void record_labels(struct record_labels *before, const char *text, struct host_facts *host);
 /* Returns the NUMA node of an incident's pCPU, or -1 if it is not known. root: "" for this machine.
  */
 int record_numa_node(struct record_numa *known, const char *root, const struct incident *incident);
-/* Updates the facts: the guest's side may have changed since the last record. live: NULL: no run.
- * program_version: of the VMM, for when its monitor is not used. */
+/* Updates the facts, because the guest side may have changed since the last record. live: NULL if
+ * the VM does not run. program_version: version of the VMM's program, for a VMM whose monitor is
+ * not used. */
 void record_vm_facts(const struct watched_vm *vm, const struct live *live,
 		     const char *program_version, struct vm_facts *facts);
 /* Fills in the numbers of events of both sides. */
 void record_counts(const struct live *live, struct incident_record *to);
 /* Finds the storage behind an incident. The kernel names a block device, but does not see what QEMU
- * reaches over the network: if all such disks of the VM share a storage, it is that one. root: ""
- * for this machine. Returns false if it is not known. */
+ * reaches over the network: if all such disks of the VM are on one storage, it is that storage.
+ * root: "" for this machine. Returns false if it is not known. */
 bool record_storage(const char *root, const struct watched_vm *vm, const struct incident *incident,
 		    struct storage *out);
 

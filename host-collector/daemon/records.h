@@ -45,10 +45,10 @@ bool records_want_figures(const struct records *r);
 struct records_vm *records_vm_new(struct records *r, struct watched_vm *vm);
 /* Writes the figures up to now and frees the VM. NULL is allowed. */
 void records_vm_free(struct records_vm *v);
-/* A run of the VM begins: its streams are `live`, borrowed until records_vm_end(). metrics: may be
+/* Begins a run of the VM. live: its streams, borrowed until records_vm_end(). metrics: may be
  * NULL. */
 void records_vm_begin(struct records_vm *v, const struct live *live, const struct metrics *metrics);
-/* The run ends: writes the last figures. */
+/* Ends the run and writes its last figures. */
 void records_vm_end(struct records_vm *v);
 
 /* Report an incident that ended or, if it is `ongoing`, that lasts; a trigger that fired. */

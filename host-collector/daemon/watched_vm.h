@@ -30,8 +30,8 @@ struct frame_tap {
 };
 
 enum watched_state {
-	WATCHED_WAITING, /* not found; tried again every 5 s, or 60 s if its monitor did not answer
-			  */
+	/* Not found; tried again every 5 s, or 60 s if its monitor did not answer. */
+	WATCHED_WAITING,
 	WATCHED_RUNNING,
 	WATCHED_GONE, /* its process ended; final, because the VM was given by pid */
 };

@@ -21,12 +21,11 @@ int replay_run(struct pipeline *p, const char *path, struct recording_info *info
 int replay_until(struct pipeline *p, const char *path, bool (*stop)(void *context), void *context,
 		 struct recording_info *info, char *why, size_t why_bytes);
 
-/*
- * For commands that show verdicts. If a reading finds that the recording contradicts a guest's
- * times, what it found before the contradiction rests on them, too: the recording is read again,
- * and that guest's times count as unproven from the first event on (model_guest_distrust). States
- * of vCPUs and tables do not depend on that; commands without verdicts use replay_run().
- */
+/* A replay for commands that show verdicts. A reading may find late that the recording contradicts
+ * a guest's times, but earlier verdicts already used these times. So the recording is then read
+ * again, and that guest's times count as unproven from the first event on (model_guest_distrust).
+ * The states of vCPUs and the tables do not depend on this, so commands without verdicts use
+ * replay_run(). */
 struct replay {
 	struct model *model;
 	struct pipeline *pipeline; /* valid before the first event */

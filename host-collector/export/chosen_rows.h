@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Writes the events that a user chose (proto/user_event.h) as instants with their fields, one track
- * for each event of the host and of each guest. They stand at their own time: those of a guest are
- * not moved into the guest mode of their vCPU.
+ * for each event of the host and of each guest. Each instant has the time of its event. An event of
+ * a guest is not moved to a time at which its vCPU ran guest code.
  */
 #ifndef EXPORT_CHOSEN_ROWS_H
 #define EXPORT_CHOSEN_ROWS_H
@@ -28,16 +28,17 @@ struct chosen_rows {
 	struct user_hits *hits;
 	uint64_t group; /* parent track, 0: none yet */
 	size_t n;
-	struct chosen_row rows[CHOSEN_ROWS_MAX]; /* events of further ones are left out */
+	struct chosen_row rows[CHOSEN_ROWS_MAX]; /* events that have no row are left out */
 };
 
-/* The other members are set. Returns 0 or -ENOMEM; call chosen_rows_fini() in both cases. */
+/* The caller has set the other members. Returns 0 or -ENOMEM; call chosen_rows_fini() in both
+ * cases. */
 int chosen_rows_init(struct chosen_rows *x);
 void chosen_rows_fini(struct chosen_rows *x);
-/* Takes an event of a stream; other events than those of a user, and LOST, are ignored. */
+/* Takes an event of a stream. Ignores it unless it is an event of a user or LOST. */
 void chosen_rows_event(struct chosen_rows *x, uint32_t source, const struct vs_event *e,
 		       struct host_ns t, uint32_t err_ns);
-/* Writes what waits for its last records. */
+/* Writes the hits that still wait for their last records. */
 void chosen_rows_finish(struct chosen_rows *x);
 
 #endif

@@ -3,8 +3,8 @@
  * Writes which tasks ran on the host's CPUs, as far as the recording shows. It contains the
  * switches to and from a VM's threads, and those on a CPU that such a thread waits for. If a switch
  * does not continue with the task of the switch before it, events between them were not captured.
- * The row is then empty, and a slice of the track "Not captured" says so. Proofs that a vCPU thread
- * ran are kept: it is shown until the last proof.
+ * The row is then empty, and a slice of the track "Not captured" says so. An event that proves that
+ * a vCPU thread ran is used: the thread is shown until the last such event.
  */
 #ifndef EXPORT_HOST_SCHED_H
 #define EXPORT_HOST_SCHED_H
@@ -19,8 +19,8 @@ struct host_row {
 	int32_t current;
 	bool proven;    /* `current` certainly ran */
 	uint64_t until; /* at least until this time */
-	struct sched_switch
-		waiting; /* the newest switch, not written yet: the next event may correct it */
+	/* The newest switch, not written yet: the next event may correct it. */
+	struct sched_switch waiting;
 };
 
 struct host_sched {

@@ -32,8 +32,8 @@ struct pair_slices {
 	struct pair_lanes stages[EVENT_GROUPS_MAX];
 };
 
-/* The members before `pairs` are set. Subscribes to the model. Returns 0 or -ENOMEM; call
- * pair_slices_fini() in both cases. */
+/* The caller has set the members before `pairs`. Subscribes to the model. Returns 0 or -ENOMEM;
+ * call pair_slices_fini() in both cases. */
 int pair_slices_init(struct pair_slices *x);
 void pair_slices_fini(struct pair_slices *x);
 /* Writes the pairs that still wait. Returns 0 or -ENOMEM. */

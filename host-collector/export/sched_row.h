@@ -32,7 +32,8 @@ struct sched_row {
 	uint16_t cpu;
 	bool lost;       /* events are missing before the next bundle */
 	uint64_t oldest; /* time of the oldest switch */
-	/* The last switch before the time that is written: who is there when it begins. */
+	/* The last switch before the interval that is written: it shows which task runs at its
+	 * begin. */
 	bool before_known;
 	struct sched_switch before;
 	char before_name[TRACE_NAME_BYTES];

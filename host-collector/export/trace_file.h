@@ -25,8 +25,8 @@ enum trace_sequence { SEQUENCE_META = 1, SEQUENCE_SCHED, SEQUENCE_EVENTS };
 struct trace_file {
 	FILE *out; /* borrowed */
 	int error;
-	/* Only this time is written; times are of the trace's clock. After trace_file_init(): all.
-	 */
+	/* Only this interval, in times of the trace's clock, is written. trace_file_init() sets it
+	 * to all time. */
 	uint64_t from, until;
 	uint64_t bytes;     /* written to `out` */
 	uint64_t last_uuid; /* newest uuid of a track */

@@ -59,7 +59,8 @@ void incident_record_evidence(struct json_object *record, const struct record_ev
 /* Incidents beyond the rate of the host: one record stands for them. */
 struct incident_sum {
 	uint64_t count, vms;
-	uint64_t by_verdict[VERDICT_COUNT], triggers; /* number; of triggers that are no stall */
+	/* Number of stalls by verdict; number of other triggers. */
+	uint64_t by_verdict[VERDICT_COUNT], triggers;
 	int64_t begin_realtime_ns, end_realtime_ns;
 };
 /* Return an object that the caller owns, or NULL if there is no memory. */

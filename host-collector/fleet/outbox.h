@@ -8,11 +8,12 @@
  * file of the same name in the folder "done"; the segment then moves to "sent", where it is kept
  * for some time for `vcpuscope incidents`.
  *
- * All files together stay within a budget, also those that the disk refuses to complete. The first
- * to go are sent segments, then figures, then evidence, then incidents, the oldest first; of
- * figures and of incidents, what the disk refuses goes first. What was not sent is counted, as is a
- * line that cannot be written. The counts are in the file "account", whose blocks exist from the
- * start, so a full disk does not prevent it. They are reported as a line of the next segment.
+ * All files together stay within a budget, also those that the disk refuses to complete. Files are
+ * removed in this order: sent segments, figures, evidence, incidents. Of each, the oldest is
+ * removed first; but of figures and incidents, the files that the disk refuses are removed before
+ * the others. The lines of a removed file that was not sent count as lost, as does a line that
+ * cannot be written. The counts are in the file "account", whose blocks exist from the start, so a
+ * full disk does not prevent it. They are reported as a line of the next segment.
  *
  * Not thread-safe. A thread of its own waits for the disk.
  */
@@ -35,16 +36,16 @@ struct outbox_loss {
 	uint64_t n[SEGMENT_KINDS]; /* by kind: lines of incidents, lines of figures, recordings */
 	bool full;                 /* the disk was full or refused them; otherwise: removed for the
 				      budget */
-	uint64_t number;           /* of this report of losses; unique on this host */
+	uint64_t number;           /* number of this report of losses; unique on this host */
 };
 
 struct outbox_options {
 	const char *folder;            /* the outbox; created, also its parent; copied */
 	const char *host_id, *boot_id; /* 32 hexadecimal digits each; copied */
 	uint64_t budget_bytes;
-	uint64_t keep_s; /* that a sent segment is kept */
-	bool shipped;    /* a shipper is expected: what it did not get is a loss */
-	gid_t group;     /* of the shipper; (gid_t)-1: leave it as it is */
+	uint64_t keep_s; /* time for which a sent segment is kept, seconds */
+	bool shipped;    /* a shipper is expected: what it did not get counts as lost */
+	gid_t group; /* group of the shipper; (gid_t)-1: the group of the files stays as it is */
 	/* Writes the line that reports a loss, without '\n'. Returns its length; 0: no memory. */
 	size_t (*loss_line)(void *context, const struct outbox_loss *loss, char *out, size_t bytes);
 	void (*say)(void *context, const char *line);

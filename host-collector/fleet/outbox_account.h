@@ -9,13 +9,15 @@
 
 #include "host-collector/fleet/segments.h"
 
-/* The file "account": rewritten with one pwrite(), which a killed process does or does not do. */
+/* The file "account". One pwrite() rewrites it, so a killed process leaves either the old or the
+ * new content. */
 struct outbox_account {
 	uint64_t magic, seq;
 	uint64_t written[SEGMENT_KINDS], lost[SEGMENT_KINDS], delivered;
-	/* Not reported yet (see `full` below), and being reported, as report `number`. */
+	/* unreported: losses that are not reported yet, by `full` (see outbox_account_lose()).
+	 * reporting, reporting_full: losses that report `number`, in progress, has. */
 	uint64_t unreported[2][SEGMENT_KINDS], reporting[SEGMENT_KINDS], reporting_full, number;
-	uint64_t counted_seq; /* of the file that was given up last: it is in the counts */
+	uint64_t counted_seq; /* SEQ of the file whose loss was counted last */
 };
 
 /* Opens the file in the folder `dir`, and creates it if it is missing or damaged. Its blocks then
@@ -29,8 +31,8 @@ void outbox_account_merge(struct outbox_account *a, const struct outbox_account 
 /* Counts n lines or recordings as lost. full: the file system refused them; otherwise they were
  * removed for the budget. */
 void outbox_account_lose(struct outbox_account *a, enum segment_kind kind, uint64_t n, bool full);
-/* Counts the lines of a segment as lost. What a lost report of losses counts is reported again.
- * Closes fd; a negative one has no lines. */
+/* Counts the lines of a segment as lost. If a report of losses is among the lines, its losses are
+ * reported again. Closes fd; a negative one has no lines. */
 void outbox_account_lose_lines(struct outbox_account *a, int fd, enum segment_kind kind, bool full);
 /* Takes losses that are not reported as the next report (`reporting`), unless one is in progress.
  * Returns false if there is nothing to report. */

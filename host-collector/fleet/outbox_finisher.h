@@ -13,12 +13,13 @@ struct outbox_finisher;
 int outbox_finisher_new(int dir, struct outbox_finisher **out);
 /* Completes what waits, and ends the thread. NULL is allowed. */
 void outbox_finisher_free(struct outbox_finisher *f);
-/* Passes on the file NAME.part, which the finisher closes; fd -1: it is opened. If there is no
- * memory, it does the work itself. If the disk refuses, the file keeps its name and is tried again
- * after 1 s, later after 60 s at most. What is refused until the end, the next outbox completes. */
+/* Queues the file NAME.part for completion. The finisher closes `fd`; fd -1: it opens the file
+ * itself. If there is no memory, the function completes the file itself. If the disk refuses the
+ * file, it keeps its name and is tried again after 1 s, later after 60 s at most. A file that the
+ * disk refuses until the end is completed by the next outbox. */
 void outbox_finisher_add(struct outbox_finisher *f, int fd, const char *name);
-/* Forgets the file NAME.part if the disk refused it. Returns false if it is still to be completed,
- * or just now is: it must not be removed. NULL is allowed. */
+/* Forgets the file NAME.part if the disk refused it. Returns false if the file waits for its
+ * completion or is being completed: it must not be removed. NULL is allowed. */
 bool outbox_finisher_drop(struct outbox_finisher *f, const char *name);
 /* Returns why the disk refused the last of the files that wait for another try, -errno; 0: there is
  * none. Writes their number to *n, unless that is NULL. f NULL is allowed. */

@@ -5,9 +5,9 @@
 
 #include <sys/types.h>
 
-/* Creates the outbox with its folders, and its parent, if they do not exist. group: may read them;
- * the process becomes a member of it. (gid_t)-1: nobody else may. Returns 0, or -errno, when some
- * of them may exist. */
+/* Creates the outbox with its folders, and its parent, if they do not exist. group: its members may
+ * read them, and the process becomes a member; (gid_t)-1: only the owner may read them. Returns 0,
+ * or -errno; after an error some of the folders may exist. */
 int outbox_folders_make(const char *folder, gid_t group);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Delivers the files of an outbox (outbox.h) with a command of the user, which gets the file as its
- * last argument. Exit code 0 means that it is delivered. Otherwise it is tried again, after 1 s at
- * first and after 10 min at most, more or less by chance, so that the hosts of a fleet do not come
- * all at once.
+ * last argument. Exit code 0 means that it is delivered. Otherwise the file is tried again, after 1
+ * s at first and after 10 min at most. A random part of each delay keeps the hosts of a fleet from
+ * trying at the same time.
  *
  * Incidents and evidence are delivered in the order of their numbers, figures independently of
- * them. A segment that failed SHIPPER_SKIP_AFTER times is passed over and tried again later; the
- * cause may be in it. Evidence is never passed over: a later record may name it.
+ * them. A segment that failed SHIPPER_SKIP_AFTER times is passed over and tried again later,
+ * because the segment itself may be the cause. Evidence is never passed over: a later record may
+ * name it.
  */
 #ifndef FLEET_SHIPPER_H
 #define FLEET_SHIPPER_H
@@ -21,8 +22,9 @@ enum { SHIPPER_SKIP_AFTER = 8, SHIPPER_WORDS_MAX = 32 };
 struct shipper;
 
 struct shipper_options {
-	const char *outbox;  /* the folder; it becomes the current one */
-	const char *command; /* words; no shell reads them. The first is an absolute path */
+	const char *outbox;  /* the folder; it becomes the working directory */
+	const char *command; /* command and arguments, see shipper_words(); no shell runs. The first
+				word is an absolute path */
 	uint64_t timeout_ms; /* of the command; then its process group is killed */
 	bool verbose;        /* show what the command prints: it may hold secrets */
 	void (*say)(void *context, const char *line);

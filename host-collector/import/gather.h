@@ -66,8 +66,8 @@ struct gather {
 	uint64_t tickless;        /* part of malformed: a stamp in ticks of unknown length */
 	uint64_t reasons_unknown; /* kvm_exit events with a reason that no table has */
 	uint64_t torn;            /* part of malformed: KVM events; they count as lost */
-	const char
-		*architecture; /* architecture that the events seem to come from; NULL: unknown */
+	/* Architecture that the events seem to come from; NULL: unknown. */
+	const char *architecture;
 	uint64_t lost_marks, lost;
 	uint64_t backwards;      /* events older than their predecessor on the same CPU */
 	uint64_t steps_back;     /* part of backwards: by more than a second */

@@ -2,8 +2,8 @@
 /*
  * Events of a foreign recording for which vcpuscope has no type. They become events like those that
  * a user chooses (proto/user_event.h): a description for each name, found while reading, and the
- * values of each hit. What a description is, is known only at the end: a field belongs to it if
- * every hit had it, and it is a number if it was one in every hit.
+ * values of each hit. A description is complete only after the last hit: it has the fields that
+ * every hit had; a field is a number if it was a number in every hit.
  *
  * Bounded: OTHER_EVENTS_MAX names, VS_USER_FIELDS_MAX fields of each, and texts are cut. Values
  * need 16 bytes of memory each, texts more.
@@ -71,7 +71,7 @@ void other_events_describe(const struct other_events *o, uint32_t id,
 /* Gets the values of a hit, in the order of event `id`'s description. Returns their number. */
 size_t other_events_values(const struct other_events *o, uint32_t id, uint64_t at,
 			   uint64_t values[VS_USER_VALUES_MAX]);
-/* How many hits event `id` has. */
+/* Returns the number of hits of event `id`. */
 uint64_t other_events_hits(const struct other_events *o, uint32_t id);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One parsed line or record of another tracer: what ftrace text and trace.dat have in common. Of an
- * event for which vcpuscope has no type, the fields are not set (other_events.h has them).
+ * One parsed line or record of another tracer: what ftrace text and trace.dat have in common. If
+ * vcpuscope has no type for the event, its fields are not set here; other_events.h has them.
  */
 #ifndef IMPORT_RECORD_H
 #define IMPORT_RECORD_H

@@ -26,7 +26,7 @@
 
 #include "proto/tls_psk.h"
 
-/* The port to which agents connect if nothing else is said. */
+/* The port to which agents connect by default. */
 enum { AGENT_VSOCK_PORT = 7431 };
 
 struct link_address {

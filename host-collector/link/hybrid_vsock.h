@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The vsock of VMMs that carry it over Unix sockets (Firecracker, Cloud Hypervisor). The VMM
- * listens at a path, its device's. If the guest connects to the host's port P, the VMM connects to
- * the socket `PATH_P`. A process of the host that wants port P of the guest connects to PATH, sends
- * "CONNECT P" and gets "OK N".
+ * listens at the PATH of its vsock device. If the guest connects to the host's port P, the VMM
+ * connects to the socket `PATH_P`. A process of the host that wants port P of the guest connects to
+ * PATH, sends "CONNECT P" and gets "OK N".
  *
- * The path is one of the VMM, see vm/vmm_socket.h. The socket to listen on is created with the
- * rights of the VMM's user, in a folder that nobody else than this user and root controls, and only
- * the VMM's process is accepted there.
+ * The path is as the VMM sees it, possibly in a container (vm/vmm_socket.h). The socket to listen
+ * on is created with the rights of the VMM's user, in a folder that only this user and root
+ * control, and only the VMM's process is accepted there.
  */
 #ifndef LINK_HYBRID_VSOCK_H
 #define LINK_HYBRID_VSOCK_H
@@ -28,11 +28,12 @@ int hybrid_vsock_listen(const char *proc, pid_t pid, const char *path, int backl
 /* Removes the socket file, if it is one. Call it before the socket is closed. */
 void hybrid_vsock_remove(const char *proc, pid_t pid, const char *path);
 
-/* Sends the request for a port of the guest on a socket that was just connected. 0 or -errno. */
+/* Sends the request for a port of the guest on a socket that was just connected. Returns 0 or
+ * -errno. */
 int hybrid_vsock_request(int fd, uint32_t port);
 /* The part of an answer that was received; all 0 before the first. */
 struct hybrid_vsock_answer {
-	char line[32]; /* "OK 4294967295" has 13 bytes: more is none */
+	char line[32]; /* the longest answer is "OK 4294967295" */
 	size_t len;
 };
 /* Reads the VMM's answer, and no byte beyond it. Returns 0 if the guest is connected, -EAGAIN if

@@ -51,7 +51,7 @@ enum metrics_uncounted {
 struct metrics_pair {
 	const char *name;
 	const struct histogram *times;
-	uint64_t over; /* as long as its limit, or longer */
+	uint64_t over; /* number of pairs that took at least the limit */
 	uint64_t uncounted[METRICS_UNCOUNTED_KINDS];
 };
 

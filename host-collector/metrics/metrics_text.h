@@ -29,8 +29,8 @@ struct metrics_vm_pair {
 /* Counters of a host: sums over its VMs, also over those that are gone, so that they never fall.
  * [0]: guest, [1]: host. */
 struct metrics_sum {
-	struct metrics_vm vm;            /* vcpus: of VMs that are here */
-	uint64_t vms, agents, agents_up; /* that are here */
+	struct metrics_vm vm;            /* vcpus: of the present VMs only */
+	uint64_t vms, agents, agents_up; /* of the present VMs */
 	uint64_t events[2], lost[2];
 };
 
