@@ -25,8 +25,8 @@ struct batch {
 	/* If not 0: stream times of two clock samples between which the VMM paused the sender. The
 	 * stamps between them were interpolated as if the clock had not stopped (wire.proto). */
 	uint64_t chord_begin, chord_end;
-	/* 1 + the CPU whose TSC the stamps are; 0: unknown, or each event's own CPU's. It matters
-	 * only where the vCPUs' TSCs are apart. */
+	/* 1 + the CPU whose TSC the stamps are; 0: unknown, or each stamp is of the CPU of its
+	 * event. The value matters only if the TSCs of the vCPUs differ. */
 	uint32_t tsc_cpu;
 	size_t n_events;
 	struct vs_event *events; /* borrowed from the caller (encode) or decoder (decode) */

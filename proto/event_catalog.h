@@ -72,7 +72,7 @@ enum { EVENT_FIELD_NAME_BYTES = 32 };
 
 struct event_field {
 	const char *name;
-	const char *kernel; /* names in the tracepoint's record, parted by '|'; NULL: none */
+	const char *kernel; /* names in the tracepoint's record, separated by '|'; NULL: none */
 	uint8_t place;      /* enum event_place */
 	uint8_t shift, width;
 	uint8_t base; /* in which the value is shown: 10 or 16; 0: it is a task's id */
@@ -88,7 +88,7 @@ void event_field_set(const struct event_field *field, struct vs_event *e, uint64
 /* Writes the value of a field as text. Returns `out`. */
 const char *event_field_text(const struct event_field *field, const struct vs_event *e, char *out,
 			     size_t out_bytes);
-/* Writes the names and values of the fields except `pid`, parted by spaces: "number=10 code=-6".
+/* Writes the names and values of the fields except `pid`, separated by spaces: "number=10 code=-6".
  * Cuts what does not fit. Returns `out`. */
 const char *event_text(const struct vs_event *e, char *out, size_t out_bytes);
 /* Copies the name in the record of part number `part` of field->kernel ("a|b" has two). Returns

@@ -46,8 +46,8 @@ enum {
 /* Bits of message_hello.features. */
 enum protocol_feature {
 	FEATURE_CONFIG = 1, /* agent: accepts a Config; host: understands a ConfigReply */
-	FEATURE_EVENTS =
-		2, /* agent: accepts Config.events; host: understands UserEvents of guests */
+	/* agent: accepts Config.events; host: understands UserEvents of guests. */
+	FEATURE_EVENTS = 2,
 };
 
 enum stream_role { STREAM_ROLE_HOST = 1, STREAM_ROLE_GUEST = 2 };
@@ -307,7 +307,7 @@ struct message_task_origins {
 	struct message_task_origin tasks[VS_TASK_ORIGINS_MAX];
 };
 
-/* A field: one value of 64 bits, a text one for each 8 characters. */
+/* A field of an event. It has one value of 64 bits; a text has one value for each 8 characters. */
 struct message_user_field {
 	char name[32];
 	enum user_field_type type;
@@ -395,8 +395,8 @@ int message_unpack(const struct message_layout *layout, const uint8_t *payload, 
 VS_MESSAGES(X)
 #undef X
 
-/* Makes a struct safe that another process wrote: counts are within their arrays, texts end with
- * NUL, booleans are 0 or 1. Other values are not checked: pack and unpack the struct for that.
+/* Makes a struct that another process wrote safe to use: counts are within their arrays, texts end
+ * with NUL, booleans are 0 or 1. Other values are not checked: pack and unpack the struct for that.
  * Returns 0, or -EPROTO (a count exceeds its array; a struct with pointers). */
 int message_clean(const struct message_layout *layout, void *m);
 

@@ -46,8 +46,8 @@ struct message_field {
 	uint32_t at, bytes;   /* offset in the struct; size of the member or of one array element */
 	uint32_t wire_at;     /* offset in the struct that protobuf-c made of wire.proto */
 	uint32_t wire_bytes;  /* a number: size of that member */
-	uint64_t least, most; /* a number: what is refused with `error`; as int64_t if signed */
-	int error;            /* 0: any value is valid */
+	uint64_t least, most; /* a number: its valid range; as int64_t if signed */
+	int error; /* a number outside its range is refused with this error; 0: all are valid */
 	/* A number: offset of a bool of an earlier row; while it is false the bound does not count.
 	 * A part: offset of its `known`; while it is false the wire does not have the part. 0: none
 	 */

@@ -44,13 +44,14 @@
 
 struct user_events;
 
-/* Descriptions of all streams together, and of one stream: none takes the room of the others. */
+/* Largest number of descriptions of all streams together, and of one stream, so that one stream
+ * cannot take the room of the others. */
 enum { USER_EVENTS_KNOWN_MAX = 1024, USER_EVENTS_OF_STREAM_MAX = 256 };
 
 struct user_events *user_events_new(void);    /* NULL if out of memory */
 void user_events_free(struct user_events *r); /* NULL is allowed */
 /* Learns the descriptions of a stream. One that the stream had before stays: events of it may still
- * arrive. Beyond both maxima new ones are ignored. Returns 0 or -ENOMEM. */
+ * arrive. Beyond either maximum, new ones are ignored. Returns 0 or -ENOMEM. */
 int user_events_learn(struct user_events *r, uint32_t source, const struct message_user_events *m);
 /* Returns the description, or NULL if it is not known. Valid as long as the registry; a later
  * user_events_learn() may change its flags, `limited` and `why`. */

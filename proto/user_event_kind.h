@@ -25,9 +25,10 @@ enum user_event_kind {
 /* Bits of message_user_event.flags. */
 enum user_event_flag {
 	USER_UNTRACED = 1, /* hits of any task; otherwise of the VM's threads, or of the guest */
-	USER_DETACHED = 2, /* it flooded: no hits are counted or recorded any more */
-	USER_FAILED = 4,   /* it could not be attached, or the guest's owner does not allow it */
-	USER_HASHED = 8,   /* values of USER_HEX fields are keyed hashes of the guest's pointers */
+	/* It had too many hits: they are neither counted nor recorded any more. */
+	USER_DETACHED = 2,
+	USER_FAILED = 4, /* it could not be attached, or the guest's owner does not allow it */
+	USER_HASHED = 8, /* values of USER_HEX fields are keyed hashes of the guest's pointers */
 };
 
 enum user_field_type {

@@ -12,7 +12,7 @@ enum { THREADS_INDEXED = 16384 };
 
 struct pcpu {
 	bool lossy;        /* events were lost since the last event here */
-	uint64_t lost;     /* how many, while it is lossy */
+	uint64_t lost;     /* number of lost events, while it is lossy */
 	uint64_t lost_gap; /* events lost since its last switch */
 	/* Events were lost since the current task of this pCPU was last seen. */
 	bool turn_open;
@@ -31,8 +31,9 @@ struct model {
 	struct audiences audiences;
 	struct worker *worker; /* NULL: all observers run on the caller's thread */
 	bool observing_on_worker;
-	struct window *window;  /* of the observers that are added now; NULL: they get everything */
-	struct window *windows; /* all */
+	struct window *window;  /* window of the observers that are added now; NULL: they receive
+				   everything */
+	struct window *windows; /* list of all windows */
 	size_t n_vms;
 	struct vm *vms[MODEL_VMS_MAX];
 	bool notes_lost;
@@ -79,8 +80,8 @@ void host_presence(struct model *m, const struct timeline_event *event, struct v
 /* At the end of the data: accounts the time of vCPUs that still wait for a pCPU to its current
  * task. */
 void host_finish(struct model *m);
-/* Takes an event of the host, at m->now. of: vcpu_of_thread(m, event->event.pid), which the caller
- * looks up once. */
+/* Processes an event of the host, at time m->now. of: vcpu_of_thread(m, event->event.pid), which
+ * the caller looks up once. */
 void host_event(struct model *m, const struct timeline_event *event, struct vcpu *of);
 
 #endif

@@ -121,10 +121,10 @@ struct vcpu_span {
 	const struct crowd_ring *crowd; /* owned by the model */
 	int64_t pcpu_busy_ns;           /* runnable: time in which tasks were seen on its pCPU */
 	int64_t pcpu_idle_ns;           /* runnable: time in which its pCPU idled (throttling) */
-	int64_t throttled_ns;       /* runnable, throttled: time known to be lost to its quota */
-	uint32_t quota;             /* whose quota, by model_cgroup_of(); 0: unknown */
-	enum wait_class wait_class; /* off CPU: from its stack; else WAIT_NONE */
-	int32_t waker_pid;          /* who ended a sleep; 0: unknown */
+	int64_t throttled_ns; /* runnable, throttled: time known to be lost to its quota */
+	uint32_t quota; /* number of the cgroup with the quota (model_cgroup_of()); 0: unknown */
+	enum wait_class wait_class;         /* off CPU: from its stack; else WAIT_NONE */
+	int32_t waker_pid;                  /* who ended a sleep; 0: unknown */
 	uint32_t waiter_stack, waker_stack; /* stack ids; 0: none */
 	struct vcpu_exit exit;
 	bool migrates; /* stopped by its VMM: to complete a migration */
@@ -319,7 +319,7 @@ struct quota_reading {
 	struct host_ns from, until;
 	/* Increase of the counter: a sum over all pCPUs, added when a throttling ends. */
 	int64_t throttled_ns;
-	uint32_t cgroup; /* whose quota, by model_cgroup(); 0: unknown */
+	uint32_t cgroup; /* number of the cgroup with the quota (model_cgroup()); 0: unknown */
 };
 /* Finds or adds a cgroup of the host with its CPU quota: quota_us of CPU time in each period_us;
  * 0: unknown. Sets *number, to 0 if no more cgroups are kept. Returns 0 or -ENOMEM. */

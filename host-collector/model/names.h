@@ -21,7 +21,7 @@ struct names {
 	struct task_name *tasks;
 };
 
-int names_init(struct names *n); /* 0 or -ENOMEM */
+int names_init(struct names *n); /* returns 0 or -ENOMEM */
 void names_fini(struct names *n);
 /* Processes a TASK_NAME or TASK_EXIT event. The name of a dead task is kept until its slot is
  * needed. */

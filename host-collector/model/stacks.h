@@ -23,8 +23,8 @@ struct stack {
 	uint32_t id;
 	int32_t pid;
 	size_t bytes; /* size of this allocation */
-	/* What a thread with this stack waits for if its VM runs without KVM [0], with KVM [1]:
-	 * read with stacks_wait_class(). */
+	/* What a thread with this stack waits for if its VM runs without KVM [0], with KVM [1].
+	 * Read it with stacks_wait_class(). */
 	bool classified;
 	enum wait_class wait_class[2];
 	size_t n_frames;
@@ -37,7 +37,7 @@ struct stacks {
 	size_t bytes; /* total size of the stacks, at most STACKS_BYTES_MAX */
 };
 
-int stacks_init(struct stacks *s); /* 0 or -ENOMEM */
+int stacks_init(struct stacks *s); /* returns 0 or -ENOMEM */
 void stacks_fini(struct stacks *s);
 /* Adds a copy of a stack and replaces an older stack with this key. The key is the stack's id,
  * combined with a process id where each process has its own ids. Returns 0, -EINVAL (id 0, too many

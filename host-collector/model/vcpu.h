@@ -178,17 +178,17 @@ enum { QUOTA_BUSY_MAX = 64 };
 /* The waits for a pCPU that one reading of a quota may explain, of all vCPUs that share the quota.
  * Must be all zero at first. */
 struct quota_waits {
-	/* Waits that ended: the time in which their pCPUs idled, and of each of the longest waits
-	 * the time in which other tasks ran there, the longest first. */
+	/* Waits that ended. idle_ns: time in which their pCPUs idled. busy_ns: for each of the
+	 * longest waits, the time in which other tasks ran on its pCPU, longest first. */
 	int64_t idle_ns, busy_ns[QUOTA_BUSY_MAX];
 	size_t n_busy;
-	/* Waits that go on: the time in which their pCPUs idled, and the number of those during
-	 * which other tasks ran. */
+	/* Waits that continue: time in which their pCPUs idled, and number of waits during which
+	 * other tasks ran. */
 	int64_t open_idle_ns;
 	unsigned n_open;
 	/* Set by vcpu_quota_choose(): the waits that ended with a busy_ns of least_ns to most_ns
-	 * are throttling; open_ns is left for the waits that go on, open_share_ns for the busy time
-	 * of one of them. */
+	 * are throttling; open_ns is left for the waits that continue, open_share_ns for the busy
+	 * time of one of them. */
 	int64_t least_ns, most_ns, open_ns, open_share_ns;
 };
 
@@ -201,7 +201,7 @@ void vcpu_quota_choose(struct quota_waits *all, int64_t throttled_ns, uint32_t k
 /* Charges a reading of its quota to its waits. `all` are the waits of all vCPUs that share it. */
 void vcpu_quota(struct vcpu *v, const struct quota_reading *reading, const struct quota_waits *all,
 		const struct vcpu_sink *sink);
-/* Notes that since `from` `lost` events of `pcpu` are missing that could concern this thread. */
+/* Notes that `lost` events of `pcpu` since `from` are missing and may concern this thread. */
 void vcpu_unsure(struct vcpu *v, struct host_ns from, uint16_t pcpu, uint64_t lost,
 		 const struct vcpu_sink *sink);
 /* Notes that another task is on `pcpu` at `t`: the events lost there before and after `t` cannot
@@ -213,7 +213,7 @@ void vcpu_sure(struct vcpu *v, struct host_ns t);
 void vcpu_release(struct vcpu *v, struct host_ns now, bool all, const struct vcpu_sink *sink);
 /* Closes the open span. Call vcpu_release() after it. */
 void vcpu_finish(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);
-/* Returns a time: all spans that ended before it have been delivered. */
+/* Returns a time such that all spans that ended before it have been delivered. */
 struct host_ns vcpu_delivered(const struct vcpu *v);
 /* Returns the open span as known now, ending at `t`. */
 struct vcpu_span vcpu_current(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);

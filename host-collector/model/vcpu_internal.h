@@ -20,9 +20,10 @@ bool vcpu_off_cpu(const struct vcpu *v);
 enum vcpu_state vcpu_running_state(const struct vcpu *v);
 /* Returns true if this class alone determines the state of a wait. */
 bool vcpu_wait_decides(enum wait_class class);
-/* Returns what the thread waited for by the stacks of its wait, 0 for one that is not known. Where
- * it slept decides, with one exception: a thread that waits for a lock when it is frozen stays
- * asleep there (since Linux 6.1), also after the lock is free, until the freezer wakes it. */
+/* Returns what the thread waited for, according to the stacks of its wait (id 0: unknown). The
+ * stack where it slept decides, with one exception: a thread that waits for a lock when it is
+ * frozen stays asleep there (since Linux 6.1), also after the lock is free, until the freezer wakes
+ * it. */
 enum wait_class vcpu_episode_class(const struct vcpu *v, uint32_t waiter_stack,
 				   uint32_t waker_stack, const struct vcpu_sink *sink);
 /* Sets the class of a wait, and the state that follows from it, or `otherwise` if the class does

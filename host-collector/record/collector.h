@@ -4,10 +4,10 @@
  * communicates with its agent, and passes every frame of both, in order of arrival, to one sink.
  * Instead of a VM, or beside it, it records the chosen events of other tasks. It runs on the
  * caller's libuv loop, on which it does work every 20 ms, at the same moments as all other
- * collectors of the loop. If the capture is shared and the VM has few events, it works every 100
- * ms; its caller then calls capture_shared_pump() every 20 ms, so that stamps are converted as
- * exactly. For a VM that does nothing for 10 s it writes a heartbeat a second instead of ten. Not
- * thread-safe.
+ * collectors of the loop. If the capture is shared and the VM has few events, its collector works
+ * only every 100 ms. Its caller then calls capture_shared_pump() every 20 ms, so that stamps are
+ * converted as exactly as before. For a VM that does nothing for 10 s, a collector writes one
+ * heartbeat per second instead of ten. Not thread-safe.
  *
  * It continues if there is no agent, if an agent or threads come and go, and if QEMU closes its
  * monitor. It ends when the VMM exits, or without a VM when the tasks have ended, which it reports
@@ -45,8 +45,8 @@ struct collector_options {
 	uint64_t wait_threshold_ns; /* ns; longer waits are recorded with stacks; 0: 20 ms */
 	uint32_t sample_hz;         /* stack samples of the VM's threads per second; 0: none */
 	enum capture_level level;
-	enum backend_choice
-		backend; /* backend of the host's capture; 0: BPF, or perf if BPF fails */
+	/* Backend of the host's capture; 0: BPF, or perf if BPF fails. */
+	enum backend_choice backend;
 	/* A capture that several collectors share (see host_stream.h); NULL: its own capture. */
 	struct capture_shared *shared;
 	struct stack_names *names;          /* shared in the same way */

@@ -17,7 +17,7 @@ struct collector {
 	struct vm *vm;                     /* NULL: none, only `tasks` */
 	const struct watched_tasks *tasks; /* NULL: none */
 	struct host_stream *host;
-	struct vm_clocks *clocks; /* NULL: not KVM, or not to be had */
+	struct vm_clocks *clocks; /* NULL: not KVM, or not available */
 	struct guest_link *link;  /* NULL: none, or stopped */
 	struct guest_link_stats last_link;
 	bool has_channel;
@@ -32,18 +32,18 @@ struct collector {
 		uint64_t next_ms;
 		char why[256], said[256];
 	} channel;
-	bool guest_tsc;                 /* is what the agent stamps with */
+	bool guest_tsc;                 /* the agent stamps with the guest TSC */
 	struct echo_sync *echo;         /* for the status line; NULL before the agent's HELLO */
 	struct message_heartbeat guest; /* the last; emitted 0: none yet */
 	uint64_t guest_emitted, guest_dropped;
 	uint64_t heard_ms; /* uv_now() of the agent's last frame; 0: none yet */
 	uv_timer_t timer;
 	struct cgroups *cgroups;         /* NULL: out of memory */
-	struct kernel_log *log;          /* this machine's; NULL: not to be had */
+	struct kernel_log *log;          /* this machine's; NULL: not available */
 	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
 	int pidfd;
 	uint64_t heartbeat_ms, rescan_ms;
-	bool shared;          /* the host's capture is */
+	bool shared;          /* the host's capture is shared */
 	uint64_t host_events; /* up to the last drain */
 	uint64_t drained;     /* of them, by that one */
 	bool held;            /* stacks without names limited what the last heartbeat promised */

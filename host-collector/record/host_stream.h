@@ -36,8 +36,8 @@ struct host_stream_options {
 	uint64_t tsc_hz; /* TSC frequency of this machine; 0: measure it, which takes 20 ms */
 	/* The events that the user chose, borrowed until host_stream_close(); NULL: none. */
 	const struct chosen_events *events;
-	/* Tasks of no VM whose hits count, too; borrowed until host_stream_open() returns. Not for
-	 * a shared capture. */
+	/* Tasks that belong to no VM and whose hits are captured nevertheless; borrowed until
+	 * host_stream_open() returns. Not for a shared capture. */
 	const struct capture_watch *watches;
 	size_t n_watches;
 	/* source of events in tests; NULL: the capture */

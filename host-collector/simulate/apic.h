@@ -35,7 +35,8 @@ struct sim_apic {
 	int64_t accepts[APIC_VECTORS_MAX][2];
 	unsigned held;                /* bits that are accepted but not delivered (lost) */
 	int64_t lost_since;           /* time since which one is lost; -1: none */
-	bool timer_held, timer_waits; /* the host's timer does not expire; it would have expired */
+	bool timer_held, timer_waits; /* timer_held: the host's timer must not expire; timer_waits:
+					 it should have expired meanwhile */
 };
 
 /* Initializes the APIC of the vCPU `v`, which is borrowed. Nothing is pending. */
@@ -57,7 +58,8 @@ unsigned apic_deliverable(const struct sim_apic *a, unsigned pending);
 void apic_taken(struct sim_apic *a, enum guest_vector vector, bool recorded);
 void apic_done(struct sim_apic *a, enum guest_vector vector);
 
-/* Until called with false: the device's interrupts get lost; the host's timer does not expire. */
+/* While `lose` is true, interrupts of the device get lost. While `hold` is true, the host's timer
+ * does not expire. */
 void apic_lose(struct sim_apic *a, bool lose);
 void apic_timer_hold(struct sim_apic *a, bool hold);
 

@@ -47,8 +47,8 @@ enum fault_kind {
 	FAULT_CLOCK_JUMP,
 	FAULT_QUIET, /* no fault */
 	FAULT_AGENT_ATTACHES,
-	FAULT_AGENT_TORN, /* attaches again, and exits of handlers are captured later than entries
-			   */
+	/* Attaches again, and exits of handlers are captured later than entries. */
+	FAULT_AGENT_TORN,
 	FAULT_AGENT_AWAY,
 	FAULT_AGENT_GONE,
 	FAULT_REBOOT,

@@ -86,8 +86,8 @@ struct guest_cpu_sim {
 	struct guest_storm storm;
 	void (*called)(void *context); /* called when the next function call IPI was answered */
 	void *called_context;
-	struct guest_cpu_sim
-		*calls[SIM_CPUS_MAX]; /* guest CPUs to which it is about to send an IPI */
+	/* Guest CPUs to which it is about to send an IPI. */
+	struct guest_cpu_sim *calls[SIM_CPUS_MAX];
 	size_t n_calls;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events of a user with known pairs: the host hands jobs to the guest. `jobs:job_issue` happens on
- * any CPU of the host, in QEMU's thread, `jobs:job_done` on the guest CPU slot % CPUs while it
- * runs. A slot has one job at a time, so `slot` is a key that comes again, and `job` one that does
- * not.
+ * Events of a user with known pairs: the host hands jobs to the guest. The event `jobs:job_issue`
+ * happens in QEMU's thread, on any CPU of the host. The event `jobs:job_done` happens on the guest
+ * CPU with the number slot % CPUs, while that CPU runs. A slot has one job at a time. So the key
+ * `slot` has the same value for many pairs, the key `job` for one pair only.
  */
 #ifndef SIMULATE_JOBS_H
 #define SIMULATE_JOBS_H
@@ -33,8 +33,8 @@ struct sim_jobs {
 	size_t n, capacity;
 };
 
-/* Describes the events in both streams, whose HELLO was sent, and plans the first jobs. tid: who
- * issues them. All pointers are borrowed for the run. */
+/* Describes the events in both streams, whose HELLO was sent, and plans the first jobs. tid: the
+ * thread that issues them. All pointers are borrowed for the run. */
 void jobs_init(struct sim_jobs *j, struct engine *e, struct sim_capture *host,
 	       struct sim_capture *guest, struct sim_vcpu *vcpus, uint32_t n_vcpus, int32_t tid);
 void jobs_fini(struct sim_jobs *j);

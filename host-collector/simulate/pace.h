@@ -27,8 +27,8 @@ enum pace_stage {
 /* All zero: stages take the times that their users pass. */
 struct sim_pace {
 	bool tails; /* times have long tails instead of being uniform */
-	double more[PACE_STAGE_COUNT],
-		jitter[PACE_STAGE_COUNT]; /* relative increase and relative jitter of each stage */
+	/* Relative increase and relative jitter of each stage. */
+	double more[PACE_STAGE_COUNT], jitter[PACE_STAGE_COUNT];
 };
 
 /* Turns tails on and draws a jitter of up to +-`share` for each stage, for the whole run, so

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Records the truth of a run: each state of its vCPUs and guest CPUs with the cause that put it
- * there, as the simulation set it. Clocks, losses and the rules of the analysis have no part in it.
- * Computes from these the incidents that a perfect report would show, in the report's fields.
+ * there, as the simulation set it. The truth does not depend on clocks, losses or the rules of the
+ * analysis. Computes from these the incidents that a perfect report would show, in the report's
+ * fields.
  */
 #ifndef SIMULATE_TRUTH_H
 #define SIMULATE_TRUTH_H
@@ -90,7 +91,7 @@ struct truth_loss {
 /* An interrupt that the guest took. */
 struct truth_taken {
 	int64_t handler;
-	int64_t lost_ns; /* time for which it was held back; 0: not */
+	int64_t lost_ns; /* time for which it was held back; 0: it was not */
 	uint8_t vector;
 	int64_t accepts[2]; /* first and last recorded accept; -1: none */
 	bool handler_recorded;

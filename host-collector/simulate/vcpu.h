@@ -22,7 +22,8 @@ struct sim_step {
 	uint32_t task_state; /* task state during a sleep, enum vs_task_state */
 	const struct sim_stack *stack, *waking_stack;
 	struct host_thread *waker; /* NULL: an interrupt */
-	bool halts, stops; /* sleeps that any interrupt ends; that only vcpu_sim_continue() ends */
+	bool halts, stops; /* halts: any interrupt ends the sleep; stops: only vcpu_sim_continue()
+			      ends it */
 };
 
 enum sim_mode { MODE_IN_KVM, MODE_IN_VMM, MODE_IN_GUEST };

@@ -38,8 +38,8 @@ struct sim_vm {
 	/* The channel: frames that left the guest and have not arrived yet. */
 	struct vm_parcel *parcels, **parcels_end;
 	int64_t last_arrival;
-	int64_t channel_blocked_until; /* until then QEMU's main thread does not serve the channel
-					*/
+	/* Until then QEMU's main thread does not serve the channel. */
+	int64_t channel_blocked_until;
 	bool echo_waits;
 	int64_t echo_sent;
 	unsigned heartbeats;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Simulates a host, the VMs on it and the recorder: everything in a run of the simulator. The
- * faults affect the first VM; all VMs have a load, and nothing ails the others.
+ * faults affect the first VM; all VMs have a load, and the others have no fault.
  */
 #ifndef SIMULATE_WORLD_H
 #define SIMULATE_WORLD_H

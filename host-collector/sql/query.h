@@ -19,8 +19,8 @@ enum { SQL_MEMORY_BYTES = 256 << 20 };
 enum sql_format { SQL_TEXT, SQL_CSV, SQL_JSON };
 
 /* Runs one statement and writes its rows. Returns 0; -EINVAL: the statement is wrong or refused;
- * -ECANCELED: it was stopped; -ENOTSUP: this build has no SQLite; or another -errno. Except for 0,
- * one line is in `why`. */
+ * -ECANCELED: it was stopped; -ENOTSUP: this build has no SQLite; or another -errno. After an
+ * error, `why` has one line with the reason. */
 int sql_query_run(const struct sql_source *source, const char *sql, enum sql_format format,
 		  FILE *out, char *why, size_t why_bytes);
 /* Writes the declarations of the tables. Returns 0 or -ENOTSUP. */

@@ -140,7 +140,8 @@ void sql_row_clear(struct sql_row *row);
 void sql_row_number(struct sql_row *row, unsigned column, int64_t number);
 void sql_row_text(struct sql_row *row, unsigned column, const char *text);
 
-/* What a scan needs: conditions that a query puts on its rows. More rows may be passed. */
+/* The conditions that a query puts on the rows of a scan. The scan may also pass rows that do not
+ * meet them. */
 struct sql_wanted {
 	struct narrow rows; /* vm: by name; vcpu; the time */
 	char vm[256];       /* memory of rows.vm */
@@ -154,7 +155,7 @@ struct sql_source {
 	const char *recording;
 	const struct narrow *narrow; /* shows these rows only; NULL: all */
 	/* Returns the report of the recording, the same each time; NULL on failure, after it has
-	 * said why. */
+	 * printed the reason. */
 	const struct report *(*report)(void *context);
 	/* Returns true to end all reading soon. Called on any thread. */
 	bool (*stopped)(void *context);
@@ -164,7 +165,7 @@ struct sql_source {
 /* The tables whose rows are read from the recording anew by each scan. */
 enum sql_scanned { SQL_SCAN_EVENTS, SQL_SCAN_SPANS, SQL_SCAN_PAIRS };
 
-/* Receives a row; borrowed. NULL: no row that is wanted follows. */
+/* Receives a row, borrowed. NULL: no row that meets the conditions follows. */
 typedef void sql_row_take(void *context, const struct sql_row *row);
 
 /* Subscribe to a model and pass rows. Return NULL on ENOMEM, or for events if no event has the

@@ -20,8 +20,9 @@ enum run_delay_cause {
 	RUN_DELAY_CAUSES,
 };
 
-/* Instead of a pid: all tasks that are not known one by one (waits with more than 64 holders, and
- * holders that made room for newer ones); the vCPU's own CPU quota. */
+/* Values that stand in the place of a pid. RUN_DELAY_OTHERS: all tasks that are not known one by
+ * one (of waits with more than 64 holders, and holders that made room for newer ones).
+ * RUN_DELAY_QUOTA: the vCPU's own CPU quota. */
 enum { RUN_DELAY_OTHERS = 0, RUN_DELAY_QUOTA = -1 };
 
 struct run_delay_vcpu {
@@ -48,9 +49,9 @@ struct run_delay_holder {  /* a host task that held a pCPU for which a vCPU wait
 	uint32_t vm, vcpu; /* vcpu: only if per_vcpu */
 	uint16_t pcpu;     /* only if per_pcpu */
 	int32_t pid;       /* or RUN_DELAY_OTHERS, RUN_DELAY_QUOTA */
-	uint32_t quota;    /* RUN_DELAY_QUOTA: whose, by model_cgroup_of(); 0: unknown */
-	int64_t held_ns;   /* RUN_DELAY_QUOTA: time without quota */
-	uint64_t waits;    /* spans of waiting in which it held the pCPU */
+	uint32_t quota;  /* RUN_DELAY_QUOTA: number of its cgroup (model_cgroup_of()); 0: unknown */
+	int64_t held_ns; /* RUN_DELAY_QUOTA: time without quota */
+	uint64_t waits;  /* spans of waiting in which it held the pCPU */
 };
 
 struct run_delay;

@@ -10,11 +10,12 @@
  * answer lies between the values that the epoch gives for the host TSC before and after the round
  * trip.
  *
- * In most VMs all vCPUs have one offset. Where they are apart (a VMM that restores each vCPU's TSC
- * separately), each vCPU has its own map. It converts the stamps whose sender read all clock
- * samples on that vCPU, with a bound of how far the vCPUs' kvmclocks are apart, which made these
- * stamps. Any other stamp has an interval that contains it whichever vCPUs were read: twice as wide
- * as the TSCs are apart, because CLOCK_MONOTONIC may come from one vCPU's TSC and the sample from
+ * In most VMs all vCPUs have the same offset. If the offsets differ (a VMM that restores each
+ * vCPU's TSC separately), each vCPU has its own map. This map converts the stamps whose sender read
+ * all clock samples on that vCPU. Its bound is the largest difference between the vCPUs' kvmclocks,
+ * because these clocks made the stamps. Any other stamp is converted to an interval that contains
+ * the true time, whichever vCPUs were read. The interval is twice as wide as the largest difference
+ * between the TSCs, because CLOCK_MONOTONIC may come from one vCPU's TSC and the sample from
  * another's (docs/clocks.md).
  *
  * If the guest is protected from the host, KVM's parameters need not be those that the guest uses,

@@ -7,13 +7,13 @@
 #include "host-collector/timeline/vm_clock.h"
 
 enum {
-	EPOCHS_MAX = 64, /* the oldest give way: a guest can cause new ones */
+	EPOCHS_MAX = 64, /* new ones replace the oldest, because a guest can cause new ones */
 	LINES_MAX = 1024,
 	PAGES_MAX = 64,
 	SOURCES = VM_CLOCK_SOURCE_LAST + 1,
 };
 
-/* What one source last said of a vCPU's TSC. */
+/* The last value that one source gave for a vCPU's TSC. */
 struct vm_clock_said {
 	bool known, scaling_known;
 	struct tsc_scaling tsc;
@@ -45,16 +45,17 @@ struct vm_clock {
 
 /* Returns the vCPU, or NULL if it is unknown. */
 struct vm_clock_known_vcpu *vm_clock_vcpu_find(const struct vm_clock *c, uint32_t id);
-/* Returns the vCPU's TSC if all sources that spoke agree and one saw what is in force. */
+/* Returns the vCPU's TSC if all sources that gave a value agree, and one of them read the
+ * parameters in force. */
 struct vm_clock_state vm_clock_vcpu_state(const struct vm_clock_known_vcpu *v);
 /* Adds a kvmclock line. */
 void vm_clock_line_learn(struct vm_clock *c, const struct message_vm_clock *m);
-/* Compares the newest lines once the TSCs that they need are known: the line that follows a change
- * of the TSC is seen before what became of the change. */
+/* Compares the newest lines once the TSCs that they need are known: after a change of a TSC, the
+ * new line arrives before the values that show which TSC is in force. */
 void vm_clock_lines_settle(struct vm_clock *c);
-/* Sets *ticks to how far the vCPUs' kvmclocks were apart at most between two host times, in guest
- * ticks. The lines run at one rate, so this changes only when a line does. Before the first lines
- * no change is assumed. Returns false and leaves *ticks alone if it is unknown. */
+/* Sets *ticks to the largest difference between the vCPUs' kvmclocks from one host time to another,
+ * in guest ticks. The lines run at one rate, so this changes only when a line does. Before the
+ * first lines no change is assumed. Returns false and leaves *ticks alone if it is unknown. */
 bool vm_clock_lines_apart(const struct vm_clock *c, struct host_tsc from, struct host_tsc to,
 			  uint64_t *ticks);
 

@@ -5,8 +5,8 @@
  *
  * The counters of a cgroup without a quota are read once a second, because a quota may be set and
  * lifted between two calls; they are reported only if one changed. Each call reads whether such a
- * cgroup has a quota now, and whether a thread moved to another cgroup: the counters concerned are
- * read at once then.
+ * cgroup has a quota now, and whether a thread moved to another cgroup. In both cases it reads the
+ * counters concerned at once.
  */
 #ifndef VM_CGROUP_H
 #define VM_CGROUP_H

@@ -5,12 +5,13 @@
 
 #include <stdio.h>
 
-/* The width of text that goes neither to a terminal nor has the variable COLUMNS. */
+/* TEXT_COLUMNS: the width of text that does not go to a terminal, if the variable COLUMNS is not
+ * set. */
 enum { TEXT_COLUMNS = 100, TEXT_COLUMNS_LEAST = 40 };
 
 /* Returns the width for text that is written to `out`: the environment variable COLUMNS, else the
  * width of the terminal, else TEXT_COLUMNS. NULL is a file that is not open yet. Streams in memory
- * have TEXT_COLUMNS. Narrower ones than TEXT_COLUMNS_LEAST count as that. */
+ * have TEXT_COLUMNS. The result is at least TEXT_COLUMNS_LEAST. */
 unsigned text_columns(FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Finds the name that somebody probably meant who typed another one. */
+/* Finds the name that a user probably meant who typed an unknown one. */
 #ifndef PROGRAM_SUGGEST_H
 #define PROGRAM_SUGGEST_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the events that a user can name consist of: names, sides and fields. The events that every
- * capture takes come from the event catalogue (proto/events.def) and have the names that the
- * kernel gives them. Events that a user chose are added with their own fields.
+ * The names, sides and fields of the events that a user can name. The events that every capture
+ * takes come from the event catalogue (proto/events.def) and have the names that the kernel gives
+ * them. Events that a user chose are added with their own fields.
  *
  * A field is found by the kernel's name, then as one of the fields that every event has
  * (EVENT_COMMON_FIELDS), then by the name in the catalogue.
@@ -31,8 +31,10 @@
 	X(STATE, "state", EXPR_TEXT, "the state of that vCPU")
 
 enum event_common_field {
-	EVENT_COMMON_BASE = 0x100, /* the numbers of fields in expressions: these, and below */
-	EVENT_COMMON_BEFORE = EVENT_COMMON_BASE - 1, /* the number of an event's own fields */
+	EVENT_COMMON_BASE = 0x100, /* fields in expressions: common fields have numbers from here
+				      on, own fields of the event lower ones */
+	/* Gives the first common field the number EVENT_COMMON_BASE. */
+	EVENT_COMMON_BEFORE = EVENT_COMMON_BASE - 1,
 #define X(NAME, ...) EVENT_COMMON_##NAME,
 	EVENT_COMMON_FIELDS(X)
 #undef X
@@ -64,7 +66,8 @@ struct event_schema {
 	/* Of an event that a user chose: its stream, and its id there. type is VS_EVENT_USER. */
 	uint32_t source, id;
 	char path[EVENT_SPEC_PATH_BYTES]; /* of uprobe and usdt */
-	/* Another tracepoint that became the same records; its events cannot be told from these. */
+	/* Another tracepoint that became the same records; its events cannot be distinguished from
+	 * these. */
 	char also[EVENT_SPEC_NAME_BYTES];
 	size_t n_fields;
 	struct event_schema_field fields[EVENT_SCHEMA_FIELDS_MAX];
