@@ -28,10 +28,13 @@ bool doctor_print(FILE *out, const char *root, doctor_capture_try try)
 		fprintf(out, "%18s to do: %s\n", "", support.remedy);
 	}
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
-		char said[512] = "";
-		const bool works = !try(backends[i].backend, said, sizeof(said));
+		char said[512] = "", lost[1024] = "";
+		const bool works =
+			!try(backends[i].backend, said, sizeof(said), lost, sizeof(lost));
 
 		row_print(out, backends[i].name, works, said);
+		if (*lost)
+			fprintf(out, "%18s without: %s\n", "", lost);
 		any |= works;
 	}
 	fprintf(out, "\n%s\n",

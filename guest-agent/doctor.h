@@ -9,9 +9,11 @@
 
 #include "bpf/capture/capture.h"
 
-/* Opens and closes a capture. Writes one line into `said`: what attached, or why nothing did.
+/* Opens and closes a capture. Writes one line into `said`: what attached, or why nothing did; and
+ * one into `lost`: what is lost by tracepoints that this kernel does not have, "" if nothing.
  * Returns 0 or -errno. */
-typedef int (*doctor_capture_try)(enum backend_choice backend, char *said, size_t said_bytes);
+typedef int (*doctor_capture_try)(enum backend_choice backend, char *said, size_t said_bytes,
+				  char *lost, size_t lost_bytes);
 
 /* Prints one row for each thing that a capture needs, and one for each backend, which `try` opens.
  * A row with the answer "no" also shows what is lost, what still works and what to do. `root` is

@@ -12,6 +12,7 @@
 
 #include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
+#include "bpf/capture/tracepoint_losses.h"
 #include "guest-agent/agent.h"
 #include "guest-agent/arguments.h"
 #include "guest-agent/doctor.h"
@@ -198,7 +199,8 @@ static int policy_from_arguments(const struct arguments *arguments, struct event
 	return err;
 }
 
-static int capture_try(enum backend_choice backend, char *said, size_t said_bytes)
+static int capture_try(enum backend_choice backend, char *said, size_t said_bytes, char *lost,
+		       size_t lost_bytes)
 {
 	const struct capture_options options = {.kind = CAPTURE_GUEST, .backend = backend};
 	struct capture *capture = NULL;
@@ -208,6 +210,7 @@ static int capture_try(enum backend_choice backend, char *said, size_t said_byte
 		return err;
 	snprintf(said, said_bytes, "%s attaches%s%s", capture_backend_name(capture),
 		 capture_left_out(capture)[0] ? ", without " : "", capture_left_out(capture));
+	tracepoint_losses(CAPTURE_GUEST, capture_left_out(capture), lost, lost_bytes);
 	capture_close(capture);
 	return 0;
 }
@@ -260,9 +263,10 @@ int main(int argc, char **argv)
 	}
 	if (capture_notice(capture)[0])
 		fprintf(stderr, "vcpuscope-agent: %s\n", capture_notice(capture));
-	if (capture_left_out(capture)[0])
-		fprintf(stderr, "vcpuscope-agent: this kernel lacks %s: going on without\n",
-			capture_left_out(capture));
+	if (capture_left_out(capture)[0]) {
+		tracepoint_losses(CAPTURE_GUEST, capture_left_out(capture), why, sizeof(why));
+		fprintf(stderr, "vcpuscope-agent: this kernel lacks %s\n", why);
+	}
 	if (!arguments.no_realtime)
 		agent_options.urgent = on_urgent;
 	agent_options.drain_events =

@@ -17,6 +17,8 @@
 #include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture.h"
 #include "bpf/capture/kernel_support.h"
+#include "bpf/capture/tracepoint_format.h"
+#include "bpf/capture/tracepoint_losses.h"
 #include "bpf/perf/perf_probe.h"
 #include "bpf/symbols/kernel_symbols.h"
 #include "host-collector/vm/discover.h"
@@ -152,6 +154,8 @@ static void capture_try(struct check_result *result, enum capture_kind kind,
 			  (end.tv_nsec - begin.tv_nsec) / 1000000),
 		   *capture_left_out(capture) ? ", without " : "", capture_left_out(capture),
 		   *capture_notice(capture) ? "; " : "", capture_notice(capture));
+	tracepoint_losses(kind, capture_left_out(capture), result->without,
+			  sizeof(result->without));
 	capture_close(capture);
 }
 
@@ -228,12 +232,16 @@ static void probe_kvm(struct check_result *result)
 static void probe_kvm_events(struct check_result *result)
 {
 	int id, err = tracepoint_id("kvm/kvm_exit", &id);
+	char missing[512] = "";
 
+	tracepoint_rows_missing(tracepoint_format_read, true, missing, sizeof(missing));
+	tracepoint_losses(CAPTURE_HOST, missing, result->without, sizeof(result->without));
 	if (err)
 		answer_no(result, remedy_for(err, "load kvm_intel or kvm_amd, and check tracefs"),
 			  "kvm:kvm_exit: %s", strerror(-err));
 	else
-		answer_yes(result, "kvm:kvm_exit is event %d", id);
+		answer_yes(result, "kvm:kvm_exit is event %d%s%s", id, *missing ? ", without " : "",
+			   missing);
 }
 
 static void probe_kvm_debugfs(struct check_result *result)

@@ -14,10 +14,12 @@ enum check_answer { CHECK_YES, CHECK_NO };
 
 struct check_result {
 	enum check_answer answer;
-	char detail[512];  /* what the check found */
-	char without[384]; /* what is lost without it and what still works; "" if unknown */
-	char remedy[256];  /* what to do about CHECK_NO; "" if nothing helps */
-	bool no_names;     /* set by the caller: `detail` must not have names of VMs and programs */
+	char detail[512]; /* what the check found */
+	/* What is lost and what still works: without the capability, or, if the answer is yes,
+	 * without the parts of it that this machine lacks; "" if unknown or nothing. */
+	char without[1024];
+	char remedy[256]; /* what to do about CHECK_NO; "" if nothing helps */
+	bool no_names;    /* set by the caller: `detail` must not have names of VMs and programs */
 };
 
 struct check {

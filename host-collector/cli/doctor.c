@@ -40,13 +40,12 @@ static void text_print(const struct check *check, const struct check_result *res
 {
 	wrap_print(stdout, "%-13s %-4s %s\n", check->name, answer_word(check, result),
 		   result->detail);
-	if (result->answer == CHECK_NO) {
+	if (result->answer == CHECK_NO)
 		wrap_print(stdout, "%18s gives: %s\n", "", check->purpose);
-		if (*result->without)
-			wrap_print(stdout, "%18s without: %s\n", "", result->without);
-		if (*result->remedy)
-			wrap_print(stdout, "%18s to do: %s\n", "", result->remedy);
-	}
+	if (*result->without)
+		wrap_print(stdout, "%18s without: %s\n", "", result->without);
+	if (result->answer == CHECK_NO && *result->remedy)
+		wrap_print(stdout, "%18s to do: %s\n", "", result->remedy);
 }
 
 static void json_add(struct json_object *list, const struct check *check,

@@ -469,6 +469,16 @@ static void host_frame(void *context, uint64_t tsc, struct frame_item *frame)
 	c->sink.frame(c->sink.context, VS_SOURCE_HOST, tsc, frame);
 }
 
+static void losses_say(const struct collector *c)
+{
+	char lost[448];
+
+	host_stream_losses(c->host, !strcmp(vm_info(c->vm)->accelerator, "kvm"), lost,
+			   sizeof(lost));
+	if (*lost)
+		say(c, "this kernel lacks %s", lost);
+}
+
 static int host_open(struct collector *c, const struct collector_options *options, char *why,
 		     size_t why_bytes)
 {
@@ -507,6 +517,9 @@ static int host_open(struct collector *c, const struct collector_options *option
 		snprintf(why, why_bytes, "threads of %s %d cannot be followed: %s",
 			 vm_identity_vmm(vm_identity(c->vm)), vm_info(c->vm)->qemu_pid,
 			 strerror(-err));
+	/* The daemon's VMs share one capture: doctor says it once. */
+	if (!err && !options->shared)
+		losses_say(c);
 	return err;
 }
 

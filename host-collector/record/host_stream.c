@@ -12,6 +12,7 @@
 #include "bpf/capture/capture.h"
 #include "bpf/backend/capture_shared.h"
 #include "bpf/capture/tracepoint_format.h"
+#include "bpf/capture/tracepoint_losses.h"
 #include "clock/sample.h"
 #include "host-collector/record/exit_counts.h"
 #include "host-collector/util/self_cost.h"
@@ -430,6 +431,17 @@ const char *host_stream_backend(const struct host_stream *h)
 const char *host_stream_notice(const struct host_stream *h)
 {
 	return h->capture ? capture_notice(h->capture) : "";
+}
+
+void host_stream_losses(const struct host_stream *h, bool kvm, char *out, size_t out_bytes)
+{
+	char names[512] = "";
+
+	if (h->capture) {
+		snprintf(names, sizeof(names), "%s", capture_left_out(h->capture));
+		tracepoint_rows_missing(tracepoint_format_read, kvm, names, sizeof(names));
+	}
+	tracepoint_losses(CAPTURE_HOST, names, out, out_bytes);
 }
 
 const struct message_hello *host_stream_hello(const struct host_stream *h)

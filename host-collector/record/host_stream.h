@@ -53,6 +53,9 @@ void host_stream_close(struct host_stream *h);
  * with what is missing, "" if there is none. Borrowed from the stream. */
 const char *host_stream_backend(const struct host_stream *h);
 const char *host_stream_notice(const struct host_stream *h);
+/* Writes which tracepoints this kernel does not have, and what is lost by each; "" if it has all.
+ * kvm: whether the VM runs under KVM. */
+void host_stream_losses(const struct host_stream *h, bool kvm, char *out, size_t out_bytes);
 /* Returns whether at least one chosen event is captured. */
 bool host_stream_has_events(const struct host_stream *h);
 /* Returns lines about chosen events that could not be attached, "" if all were. Borrowed. */

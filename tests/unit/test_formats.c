@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "bpf/capture/tracepoint_format.h"
+#include "bpf/capture/tracepoint_losses.h"
 #include "bpf/perf/perf_tracepoint.h"
 
 enum { RECORD_BYTES = 512, FIELDS_MAX = 32, FIELD_LINE_BYTES = 256 };
@@ -344,6 +345,41 @@ static void each_field_is_read_from_its_own_place(void **state)
 	}
 }
 
+/* What doctor and record name as missing: not a name that a kernel has a newer or older one for. */
+static void missing_tracepoints_are_named(void **state)
+{
+	static const struct {
+		const char *kernel, *missing;
+	} cases[] = {
+		{"4.18", "kvm_apicv_accept_irq, kvm_unmap_hva_range"},
+		{"5.10", "kvm_apicv_accept_irq, kvm_unmap_hva_range"},
+		{"6.1", ""},
+		{"6.12", ""},
+		{"6.18", ""},
+	};
+	char names[256], lost[1024];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		kernel_load(cases[k].kernel);
+		names[0] = '\0';
+		tracepoint_rows_missing(tracepoint_format_read, true, names, sizeof(names));
+		assert_string_equal(names, cases[k].missing);
+		tracepoint_losses(CAPTURE_HOST, names, lost, sizeof(lost));
+		assert_int_equal(*lost != 0, *names != 0);
+		names[0] = '\0';
+		tracepoint_rows_missing(tracepoint_format_read, false, names, sizeof(names));
+		assert_string_equal(names, "");
+		kernel_unload();
+	}
+	/* A list that has begun goes on; the module is not loaded. */
+	text = strdup("");
+	snprintf(names, sizeof(names), "signal_generate");
+	tracepoint_rows_missing(tracepoint_format_read, true, names, sizeof(names));
+	assert_string_equal(names, "signal_generate, kvm:*, block:*");
+	kernel_unload();
+}
+
 static void fields_that_moved_are_found(void **state)
 {
 	(void)state;
@@ -497,6 +533,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_field_is_read_from_its_own_place),
+		cmocka_unit_test(missing_tracepoints_are_named),
 		cmocka_unit_test(fields_that_moved_are_found),
 		cmocka_unit_test(task_states_mean_the_same_on_each_kernel),
 	};

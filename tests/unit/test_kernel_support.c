@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "bpf/capture/kernel_support.h"
+#include "bpf/capture/tracepoint_losses.h"
 #include "guest-agent/doctor.h"
 
 #define BTF      "/sys/kernel/btf/vmlinux"
@@ -187,12 +188,16 @@ static void each_missing_capability_is_named(void **state)
 }
 
 static bool bpf_works, perf_works;
+static const char *perf_lacks;
 
-static int backend_try(enum backend_choice backend, char *said, size_t bytes)
+static int backend_try(enum backend_choice backend, char *said, size_t bytes, char *lost,
+		       size_t lost_bytes)
 {
 	const bool works = backend == CAPTURE_BY_BPF ? bpf_works : perf_works;
 
 	snprintf(said, bytes, works ? "attaches" : "refused here");
+	if (works && backend == CAPTURE_BY_PERF && perf_lacks)
+		tracepoint_losses(CAPTURE_GUEST, perf_lacks, lost, lost_bytes);
 	return works ? 0 : -EPERM;
 }
 
@@ -215,6 +220,10 @@ static void the_agent_says_what_is_left(void **state)
 	bpf_works = perf_works = true;
 	assert_true(said_by_agent(text, sizeof(text)));
 	assert_null(strstr(text, "without:"));
+	perf_lacks = "softirq_entry, softirq_exit";
+	assert_true(said_by_agent(text, sizeof(text)));
+	has(text, "without: softirq_entry, softirq_exit: softirqs: ");
+	perf_lacks = NULL;
 	take(BTF);
 	bpf_works = false;
 	assert_true(said_by_agent(text, sizeof(text)));

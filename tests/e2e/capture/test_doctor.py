@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Both doctors on a real kernel where something is missing: BTF or tracefs is hidden in a mount namespace, or a
-capability is dropped. Each says what is missing, what is lost without it, and which backend really attaches.
+"""Both doctors on a real kernel where something is missing: BTF, tracefs or some tracepoints are hidden in a mount
+namespace, or a capability is dropped. Each says what is missing, what is lost without it, and which backend really
+attaches. So does the start of a recording for the tracepoints, of a stand-in for a VMM with real vCPUs.
 Lockdown cannot be taken back on a running machine: tests/unit/test_kernel_support.c simulates it.
 
 Needs root, BTF, tracefs, and a build with perf.
@@ -12,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 # (name, row that says no, shell commands before, capabilities dropped, BPF attaches, perf attaches, words)
 CASES = (
@@ -72,10 +74,65 @@ def host_check(case, vcpuscope):
     return wrong, text
 
 
+EVENTS = "/sys/kernel/tracing/events"
+HIDDEN = ("irq/softirq_entry", "irq/softirq_exit", "kvm/kvm_eoi", "kvm/kvm_inj_virq", "signal/signal_generate")
+LOST_BY_AGENT = "softirq_entry, softirq_exit: softirqs: their time counts as the interrupted task's"
+LOST_BY_HOST = "signal_generate: signals: verdict vm_paused does not name who stopped the VM"
+LOST_OF_KVM = ("kvm_eoi: when the guest ends interrupts (stage service of table chains)",
+               "kvm_inj_virq: when KVM injects interrupts (stages wait and enter of table chains)")
+
+
+def flat(text):
+    """Without its line breaks, which depend on the width of the screen."""
+    return " ".join(text.split())
+
+
+def tracepoints_check(agent, vcpuscope, stand_in):
+    """What is wrong where some tracepoints are hidden. BPF finds those of BTF all the same."""
+    # Events are found below debugfs, too.
+    hide = "; ".join(f"mount -t tmpfs none {path}" for path in
+                     ["/sys/kernel/debug", *(f"{EVENTS}/{name}" for name in HIDDEN)])
+    case = ("no tracepoints", None, hide, "")
+    text = said(case, agent, "--doctor")[0]
+    wrong = [] if f"without: {LOST_BY_AGENT}" in flat(text.split("by perf")[1]) else [f"agent: {text}"]
+    checks = {check["name"]: check for check in json.loads(said(case, vcpuscope, "doctor", "--format", "json")[0])["checks"]}
+    perf, kvm = checks["host by perf"], checks["kvm events"]
+    if not perf["ok"] or LOST_BY_HOST not in perf["without"]:
+        wrong.append(f"host by perf: {perf}")
+    if not kvm["ok"] or "without kvm_inj_virq, kvm_eoi" not in kvm["detail"] \
+            or not all(lost in kvm["without"] for lost in LOST_OF_KVM):
+        wrong.append(f"kvm events: {kvm}")
+    text = flat(said(case, vcpuscope, "doctor")[0])
+    if not all(lost in text for lost in LOST_OF_KVM):
+        wrong.append(f"the text of doctor: {text}")
+    for hidden, backend in ((True, "bpf"), (True, "perf"), (False, "bpf"), (False, "perf")):
+        text = flat(recorded(case if hidden else CASES[0], vcpuscope, stand_in, backend))
+        lost = LOST_OF_KVM + ((LOST_BY_HOST,) if backend == "perf" else ())
+        if "2 vCPUs" not in text or any(("this kernel lacks" in text and one in text) != hidden for one in lost):
+            wrong.append(f"record --backend {backend}, {'with hidden tracepoints' if hidden else 'plain'}: {text}")
+    return wrong
+
+
+def recorded(case, vcpuscope, stand_in, backend):
+    """What `record` says of a VM."""
+    with tempfile.TemporaryDirectory() as folder, \
+            subprocess.Popen([stand_in], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as vmm:
+        try:
+            if vmm.stdout.readline() != "ready\n":
+                return "the stand-in is not ready"
+            script = (f'{{ {case[2]}; }} && "$0" record --pid {vmm.pid} --backend {backend} --no-guest --for 1s '
+                      f'-o {folder}/run.vcs 2>&1')
+            return subprocess.run(["unshare", "-m", "sh", "-c", script, vcpuscope], capture_output=True, text=True,
+                                  timeout=120, check=False).stdout
+        finally:
+            vmm.kill()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--vcpuscope", required=True)
     parser.add_argument("--agent", required=True)
+    parser.add_argument("--stand-in", required=True)
     a = parser.parse_args()
     if os.geteuid() or not shutil.which("setpriv") or not os.path.exists("/sys/kernel/btf/vmlinux"):
         print("skipped: needs root, setpriv and a kernel with BTF")
@@ -94,6 +151,12 @@ def main():
             if wrong:
                 print(text)
             bad += bool(wrong)
+    if os.path.exists("/dev/kvm") and os.path.exists(f"{EVENTS}/kvm/kvm_inj_virq"):
+        wrong = tracepoints_check(a.agent, a.vcpuscope, a.stand_in)
+        print("no tracepoints:", "; ".join(wrong) or "right")
+        bad += bool(wrong)
+    else:
+        print("no tracepoints: not tested, no KVM here")
     return bool(bad)
 
 
