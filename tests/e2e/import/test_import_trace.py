@@ -21,7 +21,7 @@ import state_times
 BUILD = os.environ.get("VCPUSCOPE_BUILD", os.path.join(HERE, "../../../build"))
 VCPUSCOPE = os.path.join(BUILD, "host-collector/vcpuscope")
 INSTANCES = "/sys/kernel/tracing/instances"
-RECORDINGS = 3
+RECORDINGS = 8
 
 
 def skip(why):
@@ -37,16 +37,21 @@ def run(*command, expect=(0, 5)):
 
 
 def record(folder):
-    """The vCPU thread's id. trace-cmd leaves a buffer empty now and then: then it records again."""
+    """The vCPU thread's id. trace-cmd leaves a buffer empty now and then, and it gives up if a BPF program
+    is loaded while it copies the kernel's symbols: then it records again."""
     for _ in range(RECORDINGS):
         tid = record_once(folder)
+        if tid is None:
+            print("  the kernel's symbols changed while trace-cmd copied them; again")
+            continue
         if all(any(lines_of(f"{folder}/{side}.txt")) for side in ("host", "guest")):
             return tid
         print("  trace-cmd recorded nothing of one side; again")
-    skip(f"trace-cmd recorded nothing of one side, {RECORDINGS} times")
+    skip(f"trace-cmd recorded nothing of one side, or gave up, {RECORDINGS} times")
 
 
 def record_once(folder):
+    """The vCPU thread's id, or None if trace-cmd gave up because the kernel's symbols changed."""
     prefix = f"vsimport{os.getpid()}"
     instances = [f"{INSTANCES}/{prefix}-{side}" for side in ("host", "guest")]
     try:
@@ -64,7 +69,10 @@ def record_once(folder):
     for side in ("host", "guest"):
         path = f"{folder}/{side}.dat"
         if not os.path.exists(path) or os.path.getsize(path) < 20000:
-            skip(f"trace-cmd cannot record here: {(r.stderr or r.stdout).strip()[:300]}")
+            said = (r.stderr or r.stdout).strip()
+            if "error in size of file '/proc/kallsyms'" in said:
+                return None
+            skip(f"trace-cmd cannot record here: {said[:300]}")
         with open(f"{folder}/{side}.txt", "w") as out:
             subprocess.run(["trace-cmd", "report", "-t", path], stdout=out,
                            stderr=subprocess.DEVNULL, check=True, timeout=120)
