@@ -231,8 +231,8 @@ const struct command command_compare = {
 	.examples = "  vcpuscope compare base-*.vcs --against new-*.vcs\n"
 		    "  vcpuscope compare base.json --against new-*.vcs --gate gates.conf --format "
 		    "junit -o gate.xml\n"
-		    "  vcpuscope compare base-*.vcs --against new-*.vcs --pair "
-		    "msi=host:kvm:kvm_msi_set_irq..guest:irq:irq_handler_entry\n",
+		    "  vcpuscope compare base-*.vcs --against new-*.vcs \\\n"
+		    "      --pair msi=host:kvm:kvm_msi_set_irq..guest:irq:irq_handler_entry\n",
 	.exits = "  0  pass\n"
 		 "  1  wrong usage, or a file cannot be read or written\n"
 		 "  2  regression\n"

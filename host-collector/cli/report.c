@@ -503,7 +503,7 @@ const struct command command_report = {
 		    "  vcpuscope report run.vcs --observed 99%\n"
 		    "  vcpuscope report run.vcs --format html -o report.html\n"
 		    "  vcpuscope report run.vcs --format html -o report.html \\\n"
-		    "                           --pair "
+		    "      --pair "
 		    "msi=host:kvm:kvm_msi_set_irq..guest:irq:irq_handler_entry\n"
 		    "  vcpuscope report run.vcs --format json -o report.json\n"
 		    "  vcpuscope report run.vcs tasks --top 10\n"

@@ -73,7 +73,7 @@ const struct command command_summarize = {
 	.options = summarize_option_table,
 	.n_options = sizeof(summarize_option_table) / sizeof(summarize_option_table[0]),
 	.examples = "  vcpuscope summarize base-*.vcs -o base.json\n"
-		    "  vcpuscope summarize base-*.vcs -o base.json --pair "
-		    "msi=host:kvm:kvm_msi_set_irq..guest:irq:irq_handler_entry\n",
+		    "  vcpuscope summarize base-*.vcs -o base.json \\\n"
+		    "      --pair msi=host:kvm:kvm_msi_set_irq..guest:irq:irq_handler_entry\n",
 	.run = summarize_run,
 };
