@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The spans between the newest clock samples, for stamps that are older than the newest span. A
- * span is not changed once stamps have been mapped by it: so all CPUs' have one time, and their
- * order is that of the stamps, whatever a sample is worth. */
+ * span does not change after the first stamp was converted with it. So equal stamps of two CPUs get
+ * the same time, and the order of the times is that of the stamps, however inexact a sample is. */
 #ifndef CAPTURE_CLOCK_SPANS_H
 #define CAPTURE_CLOCK_SPANS_H
 
@@ -11,8 +11,8 @@ enum { CLOCK_SPANS = 64 };
 
 struct clock_spans {
 	struct capture_clock clock;              /* up to the newest sample */
-	struct capture_clock spans[CLOCK_SPANS]; /* as it was when each span was new */
-	size_t n;                                /* ever; the newest are kept */
+	struct capture_clock spans[CLOCK_SPANS]; /* state of `clock` when each span was new */
+	size_t n; /* number of spans so far; the newest CLOCK_SPANS are kept */
 };
 
 /* Begins with one sample. Owns no memory. */

@@ -22,7 +22,7 @@
 	  "an interrupt takes this long to its handler")                                           \
 	X(STEAL, "steal", LIMIT_PERCENT, 50, "share of 10 s that a vCPU waited for a pCPU")        \
 	X(GUEST_WATCHDOG, "guest_watchdog", LIMIT_FLAG, 1,                                         \
-	  "the guest's log tells of a lockup, a stall of RCU's or a hung task")                    \
+	  "the guest's log reports a lockup, an RCU stall or a hung task")                         \
 	X(LIBVIRT_WATCHDOG, "libvirt_watchdog", LIMIT_FLAG, 1, "the watchdog device fired")        \
 	X(LIBVIRT_PANIC, "libvirt_panic", LIMIT_FLAG, 1, "the guest panicked")                     \
 	X(LIBVIRT_IO_ERROR, "libvirt_io_error", LIMIT_FLAG, 1, "an I/O error of a disk")           \

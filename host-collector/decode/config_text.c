@@ -13,7 +13,7 @@ static const char *const field_names[CONFIG_FIELDS] = {
 #undef X
 };
 
-/* The next word of a list parted by commas; 0 at its end. */
+/* The next word of a list separated by commas; 0 at its end. */
 static size_t word_next(const char **list, const char **word)
 {
 	size_t len;

@@ -25,7 +25,7 @@ struct dat_guest {
 	int32_t *tids; /* `n` vCPU threads by the number of the guest's CPU; 0: unknown */
 };
 
-/* What is added to a time of one CPU from `time` on. Both in units of the trace's clock. */
+/* The offset to add to the times of one CPU from `time` on. Both in units of the trace's clock. */
 struct dat_sample {
 	uint64_t time;
 	int64_t offset;
@@ -36,7 +36,7 @@ struct dat_sync {
 	bool present;
 	uint64_t peer_id;  /* trace id of the host's file */
 	bool interpolated; /* between two samples; true for clocks compared by round trips */
-	bool scaled;       /* some sample also multiplies */
+	bool scaled;       /* a sample also has a factor other than 1 */
 	size_t n_cpus;
 	size_t *first;              /* n_cpus + 1 of them: where each CPU's samples begin */
 	struct dat_sample *samples; /* of each CPU in order of time, at least one */
@@ -58,16 +58,17 @@ struct dat_options {
 
 /*
  * Reads the options of the file, which must be seekable. Returns 0, -EBADMSG if they are damaged,
- * -ENOTSUP if the version is another one or they are compressed, or -ENOMEM. Call
- * dat_options_fini() in each case.
+ * -ENOTSUP if the file has another version or its options are compressed, or -ENOMEM.
+ * Call dat_options_fini() in each case.
  */
 int dat_options_read(struct dat_options *o, FILE *in);
 void dat_options_fini(struct dat_options *o);
 
 /*
- * Returns the largest contradiction of a sync that is present: the largest difference between two
- * neighbouring samples of a CPU, or between CPU 0 and another one at one time, in units of the
- * trace's clock. *compared: whether there were two samples to compare.
+ * Returns how much the samples of a sync contradict each other: the largest difference between two
+ * neighbouring samples of a CPU, or between CPU 0 and another CPU at the same time, in units of
+ * the trace's clock. The sync must be present. *compared: whether there were two samples to
+ * compare.
  */
 uint64_t dat_sync_spread(const struct dat_sync *sync, bool *compared);
 

@@ -12,17 +12,18 @@
 
 #include "host-collector/import/dat_options.h"
 
-/* What the user has stated already. */
+/* What the user has stated with other options. */
 struct dat_pair_options {
 	bool vcpus_stated; /* the guest's vCPU threads */
 	uint64_t tick_hz;  /* ticks per second of the host's clock; 0: unknown */
 };
 
 struct dat_pair {
-	bool synced;     /* the guest's times in the file are times of the host's clock */
-	bool measured;   /* synced by round trips; else from KVM's TSC offset */
-	bool unchecked;  /* synced, but the host's file does not say whether with itself */
-	uint64_t err_ns; /* bound of the error, ns, if synced */
+	bool synced;   /* the guest's times in the file are times of the host's clock */
+	bool measured; /* synced by round trips; else from KVM's TSC offset */
+	/* synced, but the host's input has no trace id, so it may be of another recording */
+	bool unchecked;
+	uint64_t err_ns;               /* bound of the error, ns, if synced */
 	const struct dat_guest *guest; /* the guest in the host's list; NULL: not there */
 };
 

@@ -47,7 +47,7 @@ enum fault_kind {
 	FAULT_CLOCK_JUMP,
 	FAULT_QUIET, /* no fault */
 	FAULT_AGENT_ATTACHES,
-	/* Attaches again, and exits of handlers are captured later than entries. */
+	/* The agent attaches again, and captures exits of handlers later than entries. */
 	FAULT_AGENT_TORN,
 	FAULT_AGENT_AWAY,
 	FAULT_AGENT_GONE,
@@ -62,7 +62,7 @@ enum fault_kind {
 bool fault_needs_kvm(enum fault_kind kind);
 /* Returns whether only KVM's events of interrupts show the fault. */
 bool fault_needs_interrupts(enum fault_kind kind);
-/* Returns whether it takes a second vCPU of the VM. */
+/* Returns whether the fault needs a second vCPU of the VM. */
 bool fault_needs_second(enum fault_kind kind);
 /* Plans a fault of about `ns` at time t, or as soon after it as the target vCPU is in a state in
  * which the fault can occur. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Keeps the newest pairs of each vCPU, to ask which of them overlap a time that is over. Short
+ * Keeps the newest pairs of each vCPU, to find those that overlap a past time. Short
  * pairs do not displace long ones.
  */
 #ifndef EVENT_PAIR_HISTORY_H
@@ -15,7 +15,7 @@ enum {
 };
 #define PAIR_HISTORY_LONG_NS 1000000ll /* pairs of at least this length are long */
 
-/* A pair without what only its count needs. */
+/* The members of a pair that a history keeps. */
 struct pair_span {
 	struct host_ns begin, end;
 	int64_t duration_ns;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Keeps the newest events that the user chose (proto/user_event.h) and the newest pairs, for the
- * timelines: a lane for each event and for each pair of each vCPU, and of each VM what concerns no
- * vCPU.
+ * timelines. Each vCPU has a lane for each event and for each pair. Each VM has further lanes for
+ * those that concern no vCPU.
  *
  * A scene copies the marks before its incident from here and gets later ones as they come. It holds
  * a bounded number of marks per lane: if there are more, those that begin in the same column of
- * time are folded into the longest one, which knows how many they are and how long they took.
+ * time are folded into the longest one, which then holds their number and their total length.
  */
 #ifndef SCENE_SCENE_LANES_H
 #define SCENE_SCENE_LANES_H
