@@ -31,7 +31,7 @@ enum { VM_PROTECTION_LAST = VM_PROTECTION_OTHER };
  * strings. */
 const char *vm_protection_name(uint32_t protection);
 const char *vm_protection_title(uint32_t protection);
-/* Returns the protection of this name for programs, or VM_PROTECTION_NONE if there is none. */
+/* Finds a protection by its name for programs. Returns VM_PROTECTION_NONE for an unknown name. */
 enum vm_protection vm_protection_find(const char *name);
 
 #endif

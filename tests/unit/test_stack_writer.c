@@ -343,7 +343,8 @@ static void test_kernel_addresses_are_named(void **state)
 	assert_true(r->stack.frames[0].kernel);
 }
 
-/* The first code symbol of this name; 0: there is none, or the kernel hides it. */
+/* Returns the address of the first code symbol of this name, or 0 if the kernel lacks or hides it.
+ */
 static uint64_t kernel_address(const char *name)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");

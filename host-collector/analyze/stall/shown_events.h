@@ -44,9 +44,9 @@ bool shown_hits_have(uint16_t type);
 /* Finds the vCPU that a hit belongs to: of a host event that of its thread, of a guest event the
  * one that runs its CPU. Returns 0 or -ENOENT; *vm is not set for a guest event. */
 int shown_hit_vcpu(const struct model *m, const struct user_hit *hit, uint32_t *vm, uint32_t *vcpu);
-/* Takes an event of such a type: an event of the VM with this number, or a host event of one of the
- * VM's vCPU threads. A hit is kept when its last record has arrived. Without memory it is not kept.
- */
+/* Takes an event whose type shown_hits_have() accepts. It is an event of the guest of VM `source`,
+ * or a host event of one of that VM's vCPU threads. A hit is kept when its last record has arrived.
+ * Without memory it is not kept. */
 void shown_hits_take(struct shown_events *s, const struct model *m, uint32_t source,
 		     const struct vs_event *e, struct host_ns t, uint32_t err_ns);
 /* Keeps the hits whose last records are missing; call it after the last event. */
