@@ -62,6 +62,7 @@ static const struct wording sentences[FINDING_COUNT] = {
 	[FINDING_WAIT_ENDED_WITH_IT] = {"; the wait ended when it ran again"},
 	[FINDING_TASK_KEPT_CPU] = {"{task0} kept the guest's CPU for {ns0}"},
 	[FINDING_INTERRUPT_KEPT_CPU] = {"the guest stayed in {context} {name} for {ns0}"},
+	[FINDING_IDLE_TOOK_NO_INTERRUPT] = {"the idle guest CPU took no interrupt for {ns0}"},
 	[FINDING_WHILE_HALTED] = {" while its vCPU halted, as a paravirtual lock does"},
 	[FINDING_WHILE_RAN] = {" while its vCPU ran"},
 	[FINDING_ANSWER_AWAITED_IN] = {"; it waited for another CPU's answer in {name}"},

@@ -98,6 +98,12 @@ def met_another_lock(case, waiter):
     return case.keeper and waiter["because"].startswith("the guest halted with a task to run")
 
 
+def idle_cpu_waits(case, waiter):
+    """Or the interrupt reads the time while the owner's CPU, preempted within its tick, changes it: then it waits
+    in the guest, before its handler's first event. If the caller slept between two calls, its CPU is idle."""
+    return case.keeper and waiter["kind"] == "idle"
+
+
 def check(case, window, sampled, report):
     """What differs: a list of lines."""
     waiter = incident_on(report, WAITER_CPU, window)
@@ -108,6 +114,8 @@ def check(case, window, sampled, report):
     first = waiter["culprits"][0] if waiter["culprits"] else {"side": "", "comm": "nobody"}
     if met_another_lock(case, waiter):
         case = dataclasses.replace(case, verdicts=PREEMPTED, samples="", decided=True)
+    elif idle_cpu_waits(case, waiter):
+        case = dataclasses.replace(case, verdicts=PREEMPTED, samples="")
     if (first["side"], first["comm"]) != case.culprit:
         wrong.append(f"the waiter's first culprit is {first['comm']}, not {case.culprit[1]}: {waiter['because']}")
     if waiter["verdict"] not in case.verdicts or waiter["confidence"] == "undetermined":

@@ -156,6 +156,10 @@ static const struct {
 	 "the guest stayed in softirq NET_RX for 400 ms while its vCPU ran",
 	 {STALL, .kind = GUEST_CPU_SOFTIRQ, .number = 3}},
 	{VERDICT_GUEST_SPIN,
+	 "the idle guest CPU took no interrupt for 400 ms while its vCPU ran",
+	 {STALL, .kind = GUEST_CPU_IDLE,
+	  .late = {.ns = 400 * MS, .vector = 0xec, .source = "timer"}}},
+	{VERDICT_GUEST_SPIN,
 	 "spinner (50) kept the guest's CPU for 400 ms while its vCPU ran; it may have waited for CPU "
 	 "1, whose vCPU did not run (runnable: hog (500) held its pCPU)",
 	 {TASK, .waiter_pid = WAITER, .waiter_ns = 400 * MS,

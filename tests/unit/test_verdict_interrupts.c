@@ -211,6 +211,48 @@ static void late_below_the_threshold(struct tale *t)
 	ADD(t, SWITCH(VM, 591000, 0, 42, 50, 0));
 }
 
+/* An idle CPU is woken for its timer, and its handler begins 400 ms later. */
+static void idle_takes_it_late(struct tale *t)
+{
+	begins(t);
+	idles(t, 310000);
+	ADD(t, KVM(309960, 0, ACCEPT_IRQ, TID0, TICK));
+	ADD(t, KVM(310003, 0, INJECT, TID0, TICK));
+	ADD(t, KVM(310004, 0, ENTRY, TID0, 0));
+	for (int64_t at = 311000; at < 709000; at += 4000) {
+		leaves(t, at, EXIT_EXTERNAL);
+		ADD(t, KVM(at + 2, 0, ENTRY, TID0, 0));
+	}
+	handler(t, 710000, TICK, 0);
+	ADD(t, SWITCH(VM, 710100, 0, 0, 50, 0));
+	ticks(t, 712000, 720000, 50);
+	ADD(t, SWITCH(VM, 720000, 0, 50, 42, 1));
+}
+
+/* The same, and a device's interrupt waits behind the timer. */
+static void idle_takes_two_late(struct tale *t)
+{
+	idle_takes_it_late(t);
+	raised(t, 400000);
+	taken(t, 710020, DEVICE, 0);
+}
+
+/* The timer wakes the vCPU of an idle CPU, whose pCPU another task holds. */
+static void idle_waits_for_its_pcpu(struct tale *t)
+{
+	begins(t);
+	ADD(t, SWITCH(VM, 300000, 0, 50, 0, 1));
+	leaves(t, 300010, EXIT_HLT);
+	ADD(t, SWITCH(HOST, 300020, 0, TID0, 500, 1));
+	ADD(t, KVM(309960, 0, ACCEPT_IRQ, TID0, TICK));
+	ADD(t, WAKEUP(HOST, 309970, 1, TID0, QEMU_IO, 0));
+	ADD(t, SWITCH(HOST, 709980, 0, 500, TID0, VS_TASK_RUNNING));
+	taken(t, 710000, TICK, 0);
+	ADD(t, SWITCH(VM, 710100, 0, 0, 50, 0));
+	ticks(t, 712000, 720000, 50);
+	ADD(t, SWITCH(VM, 720000, 0, 50, 42, 1));
+}
+
 /* The entry of a softirq is lost at 400 ms; an interrupt inside it begins another 100 ms later. */
 static void unseen_softirq(struct tale *t)
 {
@@ -330,6 +372,12 @@ static const struct {
 	 0, 0, 0, false},
 	{"a long handler after such a call", long_handler_after_an_open_call, VERDICT_GUEST_SPIN,
 	 CONFIDENCE_LIKELY, GUEST_CPU_HARDIRQ, 310000, 710000, false},
+	{"an idle CPU takes its timer late, its vCPU runs", idle_takes_it_late, VERDICT_GUEST_SPIN,
+	 CONFIDENCE_LIKELY, GUEST_CPU_IDLE, 309960, 710000, false},
+	{"the same, and a device's interrupt behind it", idle_takes_two_late, VERDICT_GUEST_SPIN,
+	 CONFIDENCE_LIKELY, GUEST_CPU_IDLE, 309960, 710000, false},
+	{"an idle CPU takes its timer late, its vCPU waits for its pCPU", idle_waits_for_its_pcpu,
+	 VERDICT_VCPU_NOT_SCHEDULED, CONFIDENCE_DECIDED, GUEST_CPU_IDLE, 309970, 709998, false},
 	{"both late, below the threshold", late_below_the_threshold, VERDICT_UNDETERMINED, 0, 0, 0,
 	 0, false},
 };

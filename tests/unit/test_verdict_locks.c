@@ -305,6 +305,27 @@ static void called_after_its_return(struct tale *t)
 	ADD(t, EVENT(VM, 698510, 1, VECTOR_EXIT, OWNER, 0, VS_VECTOR_CALL_FUNCTION_SINGLE, 0xfb));
 }
 
+/* CPU 0 idles. Its timer is accepted, but the handler begins when the other CPU is back. */
+static void idle_without_interrupts(struct tale *t)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 300000, VICTIM);
+	exits(t, 300000);
+	ADD(t, SWITCH(VM, 300200, 0, VICTIM, 0, 1));
+	halts(t, 300300, 312000);
+	ADD(t, KVM(311970, 0, ACCEPT_IRQ, TID0, 0xec));
+	ADD(t, KVM(311998, 0, INJECT, TID0, 0xec));
+	for (int64_t at = 313000; at < 698000; at += 4000) {
+		ADD(t, KVM(at, 0, EXIT, TID0, 1 | 1ull << 32));
+		ADD(t, KVM(at + 2, 0, ENTRY, TID0, 0));
+	}
+	ADD(t, EVENT(VM, 698500, 0, VECTOR_ENTRY, 0, 0, VS_VECTOR_LOCAL_TIMER, 0xec));
+	ADD(t, EVENT(VM, 698510, 0, VECTOR_EXIT, 0, 0, VS_VECTOR_LOCAL_TIMER, 0xec));
+	ADD(t, SWITCH(VM, 698600, 0, 0, VICTIM, 0));
+	ADD(t, SWITCH(VM, 699600, 0, VICTIM, 42, 1));
+	owner_preempted(t, 310000, 698000);
+}
+
 static void itself_traced(struct tale *t)
 {
 	tale_begin(t);
@@ -386,6 +407,9 @@ static const struct {
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
 	{"the owner is called after its return", called_after_its_return,
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
+	{"idles, and takes its timer when the other CPU is back", idle_without_interrupts,
+	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG,
+	 "(runnable: hog (500) held its pCPU)", "interrupt 0xec (timer) was pending"},
 	{"its own vCPU thread is traced", itself_traced, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
 	 -TRACER, "stopped for 395 ms by its tracer gdb (901)", NULL},
 	{"the owner's vCPU thread is stopped", owner_stopped, VERDICT_LOCK_HOLDER_PREEMPTED,

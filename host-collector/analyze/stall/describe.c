@@ -47,6 +47,8 @@ void describe_denied(const struct stall_facts *f, const struct model *m, struct 
 		x = (struct finding){.kind = FINDING_DENIED_READY_TASK,
 				     .task = {finding_task(m, f->vm, f->waiter_pid)},
 				     .ns = {f->waiter_ns}};
+	else if (f->late.ns)
+		x = (struct finding){.kind = FINDING_DENIED_HANDLER, .n = {f->late.vector}};
 	else if (interrupted(f) && f->pid)
 		x = (struct finding){.kind = FINDING_DENIED_INTERRUPTED, .task = {task}};
 	else if (f->longest_chain_ns >= f->than_ns && host < f->longest_chain_ns * 5 / 4)
@@ -339,6 +341,11 @@ void describe_evidence(const struct stall_facts *f, const struct model *m, struc
 		e->seen.kind = f->lost.open ? FINDING_SEEN_PENDING_OPEN : FINDING_SEEN_PENDING;
 		e->seen.n[0] = f->lost.vector;
 		describe(e->seen.name, sizeof(e->seen.name), "%s", f->lost.source);
+	}
+	e = f->late.ns > 0 ? evidence_add(out, f->begin, facts_duration(f)) : NULL;
+	if (e) {
+		e->seen = (struct finding){.kind = FINDING_SEEN_PENDING, .n = {f->late.vector}};
+		describe(e->seen.name, sizeof(e->seen.name), "%s", f->late.source);
 	}
 	host_log(f, m, out);
 	e = f->waiter_ns >= f->than_ns

@@ -349,6 +349,7 @@ void facts_unjoin(struct stall_facts *f)
 	f->sampled = (struct facts_sampled){0};
 	f->guest_peer = (struct facts_guest_peer){0};
 	f->lost = (struct facts_lost){0};
+	f->late = (struct facts_late){0};
 	f->tick_late_ns = 0;
 	f->tick_unexplained = false;
 	memset(f->presumed_ns, 0, sizeof(f->presumed_ns));
@@ -521,7 +522,8 @@ bool facts_deny(const struct stall_facts *f)
 	if (f->clock_step_ns)
 		return clock_jumped(f);
 	return f->waiter_ns >= f->than_ns || facts_ticks_stopped(f) || is_interrupt(f) ||
-	       storm_starves(f) || felt(f, facts_denied_in_pieces(f), f->longest_chain_ns) ||
+	       f->late.ns >= f->than_ns || storm_starves(f) ||
+	       felt(f, facts_denied_in_pieces(f), f->longest_chain_ns) ||
 	       felt(f, waited_for_peer_ns(f), f->waits.longest_ns) ||
 	       /* The task of the interval does not sleep meanwhile, so it is the one that waits. */
 	       (f->kind == GUEST_CPU_TASK && f->waits.poll_ns >= f->than_ns);
@@ -533,6 +535,8 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 
 	if (f->lost.alone) /* a lost interrupt: its handler could have run in these states */
 		return f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_HALTED];
+	if (f->late.ns)
+		return f->late.ns;
 	if (facts_ticks_stopped(f) && f->tick_gap_ns > denied)
 		denied = f->tick_gap_ns;
 	if (is_interrupt(f))
@@ -553,7 +557,7 @@ static bool ticks_lacked_longest(const struct stall_facts *f)
 
 int64_t facts_denial_ns(const struct stall_facts *f)
 {
-	if (is_interrupt(f))
+	if (is_interrupt(f) || f->late.ns)
 		return facts_duration(f);
 	return ticks_lacked_longest(f) ? f->tick_gap_ns : f->waiter_ns;
 }

@@ -163,6 +163,13 @@ struct facts_lost {
 	struct host_ns begin;
 };
 
+/* An interrupt whose handler began late: the guest CPU idled, and its vCPU ran (overdue.h). */
+struct facts_late {
+	int64_t ns; /* time in the guest between the accept and the handler; 0: none */
+	uint8_t vector;
+	const char *source; /* as facts_lost.source */
+};
+
 /* CPU time that the guest's kernel charged to a task although the host kept the vCPU from the guest
  * while the task was current. */
 struct facts_debt {
@@ -248,6 +255,7 @@ struct stall_facts {
 	struct facts_lost lost;             /* filled by overdue_fill, as are the next two */
 	bool tick_unexplained; /* no timer interrupt was observed pending or late in the tick gap */
 	int64_t tick_late_ns;  /* part of the tick gap in which the host delivered no timer */
+	struct facts_late late; /* if its ns is not 0, the interval is the time of this interrupt */
 };
 
 /* Returns true if the vCPU is kept from the guest in this state against the guest's will. */

@@ -47,6 +47,7 @@
 	X(WAIT_ENDED_WITH_IT)                                                                      \
 	X(TASK_KEPT_CPU)                                                                           \
 	X(INTERRUPT_KEPT_CPU)                                                                      \
+	X(IDLE_TOOK_NO_INTERRUPT)                                                                  \
 	X(WHILE_HALTED)                                                                            \
 	X(WHILE_RAN)                                                                               \
 	X(ANSWER_AWAITED_IN)                                                                       \

@@ -51,6 +51,12 @@ static bool stands_alone(const struct chain_trouble *t)
 	       t->chain.source == CHAIN_SOURCE_GSI;
 }
 
+/* Returns the time in which the vCPU ran the guest while the interrupt was pending. */
+static int64_t ran_ns(const struct chain *c)
+{
+	return c->place_ns[CHAIN_PLACE_INTERRUPTS_OFF] + c->place_ns[CHAIN_PLACE_DELIVERY];
+}
+
 static void alone_emit(const struct overdue *o, const struct chain_trouble *t, struct host_ns until)
 {
 	static const enum vcpu_state states[CHAIN_PLACE_COUNT] = {
@@ -72,16 +78,22 @@ static void alone_emit(const struct overdue *o, const struct chain_trouble *t, s
 	facts_end(f, until);
 	f->vcpu = c->vcpu;
 	f->vcpu_known = true;
-	f->kind = halted(t) ? GUEST_CPU_IDLE : GUEST_CPU_UNKNOWN;
+	f->kind = t->kind == CHAIN_LATE || halted(t) ? GUEST_CPU_IDLE : GUEST_CPU_UNKNOWN;
 	f->ongoing = t->open;
 	f->err_ns = (uint64_t)c->host_err_ns + c->guest_err_ns;
 	f->than_ns = o->than_ns;
 	for (int p = 0; p < CHAIN_PLACE_COUNT; p++)
 		f->state_ns[states[p]] += c->place_ns[p];
 	facts_close(f);
-	f->lost = lost_of(t);
-	f->lost.alone = true;
-	f->lost.ns = f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_HALTED];
+	if (t->kind == CHAIN_LATE) {
+		f->late = (struct facts_late){.ns = ran_ns(c),
+					      .vector = c->vector,
+					      .source = chain_source_name(c->source)};
+	} else {
+		f->lost = lost_of(t);
+		f->lost.alone = true;
+		f->lost.ns = f->state_ns[VCPU_GUEST] + f->state_ns[VCPU_HALTED];
+	}
 	o->found(o->context, f);
 	free(f);
 }
@@ -91,6 +103,8 @@ static void on_trouble(void *context, const struct chain_trouble *t)
 	const struct overdue *o = context;
 	struct host_ns until = t->open ? model_now(o->model) : t->until;
 
+	if (t->kind == CHAIN_LATE && ran_ns(&t->chain) >= o->than_ns)
+		alone_emit(o, t, until);
 	if (t->kind != CHAIN_LOST || t->open != o->finishing || !stands_alone(t) ||
 	    until.ns - t->chain.begin.ns < o->than_ns)
 		return;

@@ -3,7 +3,8 @@
  * Interrupts as causes of stalls: interrupts that KVM accepted and no handler served, and ticks
  * that the host delivered late. Adds what the interrupt chains (chain.h) show about an interval to
  * its facts. A lost interrupt that no interval shows, because its guest CPU idled or ran other
- * tasks, is an incident of its own.
+ * tasks, is an incident of its own. So is an interrupt that an idle guest CPU took late although
+ * its vCPU ran: the guest had its interrupts off, or its handler waited before its first event.
  */
 #ifndef STALL_OVERDUE_H
 #define STALL_OVERDUE_H
@@ -12,8 +13,10 @@
 
 struct overdue;
 
-/* Called for a lost interrupt that is an incident of its own, when it is handled or at the end. The
- * facts are complete except `data`; borrowed for the call. */
+/* Called for an interrupt that may be an incident of its own, when it is handled; if it is lost,
+ * also at the end. f->lost or f->late describes it. If lost, the facts are complete except `data`.
+ * If late, the caller must check that the guest CPU idled, and add what the tracks know. The facts
+ * are borrowed for the call. */
 typedef void (*overdue_found)(void *context, struct stall_facts *f);
 
 /* Subscribes to the model. Call it before the users of overdue_fill subscribe, so that the chains

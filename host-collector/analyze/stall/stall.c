@@ -62,15 +62,47 @@ bool stall_unproven(const struct stall_detector *d, const struct stall_track *k)
 		     presence_refutes(d->model, k->vm));
 }
 
-/* Takes a lost interrupt that no run interval shows. The host's events show that it came, the
- * guest's that it was not handled. */
-static void on_lost_interrupt(void *context, struct stall_facts *f)
+/* Returns true if the guest CPU idled from `begin` to `end`. */
+static bool idled(const struct stall_track *k, struct host_ns begin, struct host_ns end)
+{
+	unsigned n = k->n_recent < STALL_RECENT_MAX ? k->n_recent : STALL_RECENT_MAX;
+
+	if (k->task_known && k->period.kind == GUEST_CPU_IDLE && k->period.begin.ns <= begin.ns)
+		return true;
+	for (unsigned i = 0; i < n; i++) {
+		if (k->recent[i].idle && k->recent[i].begin.ns <= begin.ns &&
+		    k->recent[i].end.ns >= end.ns)
+			return true;
+	}
+	return false;
+}
+
+/* Takes an interrupt that an idle guest CPU may have taken late. If several were pending, the first
+ * one that the guest took stands for all. */
+static void on_late_interrupt(struct stall_detector *d, struct stall_vm *v, struct stall_facts *f)
+{
+	struct stall_track *k = v ? v->tracks[f->cpu] : NULL;
+
+	if (!k || !idled(k, f->begin, f->end) || f->begin.ns < k->late_until.ns)
+		return;
+	k->late_until = f->end;
+	stall_period_seal(d, v, k, f, f->end);
+	stall_pending_add(d, v, k, f);
+}
+
+/* Takes an interrupt that no run interval shows. The host's events show that it came, the guest's
+ * that it was not handled, or late. */
+static void on_interrupt(void *context, struct stall_facts *f)
 {
 	struct stall_detector *d = context;
 	struct stall_vm *v = stall_vm_get(d, f->vm);
 
 	if (v && stall_unproven(d, v->tracks[f->cpu]))
 		return;
+	if (f->late.ns) {
+		on_late_interrupt(d, v, f);
+		return;
+	}
 	f->data = model_data_of(d->model, f->vm);
 	f->denied = true;
 	d->found(d->context, f);
@@ -138,7 +170,7 @@ struct stall_detector *stall_new(struct model *m, const struct stall_options *op
 	d->options = *options;
 	d->found = found;
 	d->context = context;
-	d->overdue = overdue_new(m, options->than_ns, on_lost_interrupt, d);
+	d->overdue = overdue_new(m, options->than_ns, on_interrupt, d);
 	if (!d->overdue || model_observe(m, &observer)) {
 		overdue_free(d->overdue);
 		free(d);

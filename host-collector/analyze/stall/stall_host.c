@@ -74,8 +74,10 @@ void stall_vcpu_span(void *context, const struct vcpu_span *span)
 	hints_vcpu(v->hints, span);
 	if (k->reading_valid)
 		facts_vcpu_span(&k->reading, span);
-	for (unsigned i = 0; i < k->n_pending; i++)
-		facts_vcpu_span(&k->pending[i], span);
+	for (unsigned i = 0; i < k->n_pending; i++) {
+		if (!k->pending[i].late.ns) /* the interrupt's chain has the states */
+			facts_vcpu_span(&k->pending[i], span);
+	}
 	facts_vcpu_span(&k->period, span);
 	if (k->doubt)
 		facts_vcpu_span(&k->doubted, span);

@@ -65,6 +65,7 @@ struct stall_track {
 	struct loss_balance balance; /* of the current task */
 	struct host_ns entered;      /* the newest entry into an interrupt or softirq */
 	struct host_ns last_tick;
+	struct host_ns late_until; /* end of the newest interval of a late interrupt */
 	int64_t tick_interval_ns;
 	struct host_ns peers_asked;  /* time of the last check of the other vCPUs */
 	struct stall_facts *pending; /* intervals that have ended; NULL before the first */

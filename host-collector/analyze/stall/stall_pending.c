@@ -142,7 +142,7 @@ void stall_pending_check(struct stall_detector *d, const struct stall_vm *v, str
 		    (!clocks_settled(d, f) || !reported_whole(d, f, vcpu) ||
 		     !peers_settled(d, v, k, f)))
 			return;
-		if (known)
+		if (known && !f->late.ns)
 			stall_add_open_span(d, f, vcpu);
 		debt_find(k, f);
 		stall_emit(d, v, f);

@@ -261,6 +261,8 @@ void because_guest_spin(const struct stall_facts *f, const struct model *m, int6
 	if (f->kind == GUEST_CPU_TASK) {
 		kept.kind = FINDING_TASK_KEPT_CPU;
 		kept.task[0] = finding_task(m, f->vm, f->pid);
+	} else if (f->late.ns) {
+		kept.kind = FINDING_IDLE_TOOK_NO_INTERRUPT;
 	} else {
 		interrupt_name(f->kind, f->vector, f->number, kept.name, 32);
 	}

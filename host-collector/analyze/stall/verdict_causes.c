@@ -248,12 +248,13 @@ static bool may_be_shorter(const struct stall_facts *f)
 
 /* A task that waits may be charged for an earlier stall, or spin for something that another CPU
  * of the guest holds. If some of KVM's events are missing, a late timer interrupt looks like a
- * spin too. If short handlers are only counted, a storm of interrupts does. */
+ * spin too. If short handlers are only counted, a storm of interrupts does. No event shows what an
+ * idle CPU did that took an interrupt late. */
 bool against_spin_unproven(const struct stall_facts *f)
 {
 	return against_guest_unproven(f) || may_be_shorter(f) || f->tick_unexplained ||
 	       f->data.handlers_counted || f->waits.lossy || f->n_lost || f->debt.ns ||
-	       f->sampled.spinning || f->guest_peer.known || spin_may_be_wait(f);
+	       f->sampled.spinning || f->guest_peer.known || spin_may_be_wait(f) || f->late.ns;
 }
 
 /* A guest may stop the tick of a CPU that has one task to run. */

@@ -324,7 +324,7 @@ void culprits_of_call_target(const struct stall_facts *f, const struct model *m,
 void culprits_guest_task(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	guest_peer(f, m, out);
-	if (!f->guest_peer.known || f->guest_peer.unsure)
+	if ((!f->guest_peer.known || f->guest_peer.unsure) && f->kind != GUEST_CPU_IDLE)
 		culprit_add(out, m, f->vm, f->pid,
 			    f->kind == GUEST_CPU_TASK ? CULPRIT_KEPT_CPU : CULPRIT_INTERRUPTED,
 			    facts_denied_by_guest(f));
