@@ -98,10 +98,11 @@ def met_another_lock(case, waiter):
     return case.keeper and waiter["because"].startswith("the guest halted with a task to run")
 
 
-def idle_cpu_waits(case, waiter):
-    """Or the interrupt reads the time while the owner's CPU, preempted within its tick, changes it: then it waits
-    in the guest, before its handler's first event. If the caller slept between two calls, its CPU is idle."""
-    return case.keeper and waiter["kind"] == "idle"
+def interrupt_waits(case, waiter):
+    """Or they are no paravirtual spinlocks, and the interrupt spins, which no sample shows: samples are interrupts.
+    If it reads the time while the owner's CPU, preempted within its tick, changes it, that is before the first event
+    of its handler. If the caller slept between two calls, its CPU is idle then."""
+    return case.keeper and waiter["kind"] in ("idle", "hardirq", "softirq")
 
 
 def check(case, window, sampled, report):
@@ -114,8 +115,8 @@ def check(case, window, sampled, report):
     first = waiter["culprits"][0] if waiter["culprits"] else {"side": "", "comm": "nobody"}
     if met_another_lock(case, waiter):
         case = dataclasses.replace(case, verdicts=PREEMPTED, samples="", decided=True)
-    elif idle_cpu_waits(case, waiter):
-        case = dataclasses.replace(case, verdicts=PREEMPTED, samples="")
+    elif interrupt_waits(case, waiter):
+        case = dataclasses.replace(case, verdicts=PREEMPTED + case.verdicts, samples="")
     if (first["side"], first["comm"]) != case.culprit:
         wrong.append(f"the waiter's first culprit is {first['comm']}, not {case.culprit[1]}: {waiter['because']}")
     if waiter["verdict"] not in case.verdicts or waiter["confidence"] == "undetermined":

@@ -305,6 +305,39 @@ static void called_after_its_return(struct tale *t)
 	ADD(t, EVENT(VM, 698510, 1, VECTOR_EXIT, OWNER, 0, VS_VECTOR_CALL_FUNCTION_SINGLE, 0xfb));
 }
 
+/* It calls the preempted CPU. While it waits for the answer, one of its interrupts wants a lock
+ * that the other CPU has: its run interval ends there, but is judged when the interrupt has ended.
+ */
+static void calls_and_is_interrupted(struct tale *t, int64_t call_us)
+{
+	tale_begin(t);
+	tale_ticks(t, 204000, 460000, VICTIM);
+	exits(t, 460000);
+	ADD(t, EVENT(HOST, call_us, 0, KVM_ACCEPT_IRQ, TID0, 0, 0xfb | 1ull << 32, 0));
+	ADD(t, WAKEUP(VM, call_us + 1000, 0, 60, VICTIM, 0));
+	ADD(t, IRQ(460000, 0, IRQ_ENTRY, VICTIM, 25));
+	ADD(t, IRQ(1351000, 0, IRQ_EXIT, VICTIM, 25));
+	tale_ticks(t, 1352000, 1998000, VICTIM);
+	exits(t, 1998000);
+	ADD(t, SWITCH(VM, 1999000, 0, VICTIM, 60, 0));
+	owner_runs(t, 190000, 1999000);
+	ADD(t, SWITCH(HOST, 310000, 1, TID1, HOG, VS_TASK_RUNNING));
+	ADD(t, SWITCH(HOST, 1350000, 1, HOG, TID1, 1));
+	ADD(t, EVENT(VM, 1350200, 1, VECTOR_ENTRY, OWNER, 0, VS_VECTOR_CALL_FUNCTION_SINGLE, 0xfb));
+	ADD(t, EVENT(VM, 1350210, 1, VECTOR_EXIT, OWNER, 0, VS_VECTOR_CALL_FUNCTION_SINGLE, 0xfb));
+}
+
+static void call_then_an_interrupt_that_waits(struct tale *t)
+{
+	calls_and_is_interrupted(t, 311000);
+}
+
+/* Only the interrupt is long enough to be judged. */
+static void interrupt_that_waits_after_a_call(struct tale *t)
+{
+	calls_and_is_interrupted(t, 400000);
+}
+
 /* CPU 0 idles. Its timer is accepted, but the handler begins when the other CPU is back. */
 static void idle_without_interrupts(struct tale *t)
 {
@@ -407,9 +440,15 @@ static const struct {
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
 	{"the owner is called after its return", called_after_its_return,
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG, "owner (70) on CPU 1", NULL},
+	{"waits in an interrupt, and the task waits for an answer",
+	 interrupt_that_waits_after_a_call, VERDICT_IPI_TARGET_PREEMPTED, CONFIDENCE_LIKELY, -HOG,
+	 "the answer to an interrupt that it sent to owner (70) on CPU 1", NULL},
 	{"idles, and takes its timer when the other CPU is back", idle_without_interrupts,
 	 VERDICT_LOCK_HOLDER_PREEMPTED, CONFIDENCE_LIKELY, -HOG,
 	 "(runnable: hog (500) held its pCPU)", "interrupt 0xec (timer) was pending"},
+	{"waits for a preempted CPU's answer, then so does its interrupt",
+	 call_then_an_interrupt_that_waits, VERDICT_IPI_TARGET_PREEMPTED, CONFIDENCE_DECIDED, -HOG,
+	 "the answer to an interrupt that it sent to owner (70) on CPU 1", NULL},
 	{"its own vCPU thread is traced", itself_traced, VERDICT_VM_PAUSED, CONFIDENCE_DECIDED,
 	 -TRACER, "stopped for 395 ms by its tracer gdb (901)", NULL},
 	{"the owner's vCPU thread is stopped", owner_stopped, VERDICT_LOCK_HOLDER_PREEMPTED,

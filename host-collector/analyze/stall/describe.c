@@ -14,11 +14,6 @@ void describe(char *out, size_t out_bytes, const char *format, ...)
 	va_end(args);
 }
 
-static bool interrupted(const struct stall_facts *f)
-{
-	return f->kind == GUEST_CPU_HARDIRQ || f->kind == GUEST_CPU_SOFTIRQ;
-}
-
 /* Adds the other waiters. n_waiters counts all. */
 static void more_add(unsigned n_waiters, struct finding *out)
 {
@@ -49,7 +44,7 @@ void describe_denied(const struct stall_facts *f, const struct model *m, struct 
 				     .ns = {f->waiter_ns}};
 	else if (f->late.ns)
 		x = (struct finding){.kind = FINDING_DENIED_HANDLER, .n = {f->late.vector}};
-	else if (interrupted(f) && f->pid)
+	else if (facts_is_interrupt(f) && f->pid)
 		x = (struct finding){.kind = FINDING_DENIED_INTERRUPTED, .task = {task}};
 	else if (f->longest_chain_ns >= f->than_ns && host < f->longest_chain_ns * 5 / 4)
 		x = (struct finding){.kind = FINDING_DENIED_BY_HOST, .ns = {f->longest_chain_ns}};
@@ -60,7 +55,7 @@ void describe_denied(const struct stall_facts *f, const struct model *m, struct 
 		x = (struct finding){.kind = FINDING_DENIED_IN_ALL, .ns = {host}};
 	else if (!f->waits.coincidence && f->waits.lock_ns + f->waits.call_ns >= f->than_ns)
 		x = (struct finding){.kind = FINDING_DENIED_BY_OTHER_CPU, .task = {task}};
-	else if (interrupted(f))
+	else if (facts_is_interrupt(f))
 		x = (struct finding){.kind = FINDING_DENIED_ALL_ELSE};
 	else if (f->tick_gap_ns < f->than_ns)
 		x = (struct finding){

@@ -457,14 +457,14 @@ int64_t facts_ran(const struct stall_facts *f)
 	return f->state_ns[VCPU_GUEST] + (by_ticks < unknown ? by_ticks : unknown);
 }
 
-static bool is_interrupt(const struct stall_facts *f)
+bool facts_is_interrupt(const struct stall_facts *f)
 {
 	return f->kind == GUEST_CPU_HARDIRQ || f->kind == GUEST_CPU_SOFTIRQ;
 }
 
 bool facts_halts_wait(const struct stall_facts *f)
 {
-	return f->kind == GUEST_CPU_TASK || (is_interrupt(f) && !f->ongoing);
+	return f->kind == GUEST_CPU_TASK || (facts_is_interrupt(f) && !f->ongoing);
 }
 
 bool facts_ticks_stopped(const struct stall_facts *f)
@@ -521,7 +521,7 @@ bool facts_deny(const struct stall_facts *f)
 {
 	if (f->clock_step_ns)
 		return clock_jumped(f);
-	return f->waiter_ns >= f->than_ns || facts_ticks_stopped(f) || is_interrupt(f) ||
+	return f->waiter_ns >= f->than_ns || facts_ticks_stopped(f) || facts_is_interrupt(f) ||
 	       f->late.ns >= f->than_ns || storm_starves(f) ||
 	       felt(f, facts_denied_in_pieces(f), f->longest_chain_ns) ||
 	       felt(f, waited_for_peer_ns(f), f->waits.longest_ns) ||
@@ -539,7 +539,7 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 		return f->late.ns;
 	if (facts_ticks_stopped(f) && f->tick_gap_ns > denied)
 		denied = f->tick_gap_ns;
-	if (is_interrupt(f))
+	if (facts_is_interrupt(f))
 		denied = facts_duration(f);
 	else if (storm_starves(f) && f->irq_ns > denied)
 		denied = f->irq_ns;
@@ -552,12 +552,12 @@ int64_t facts_denied_by_guest(const struct stall_facts *f)
 
 static bool ticks_lacked_longest(const struct stall_facts *f)
 {
-	return !is_interrupt(f) && facts_ticks_stopped(f) && f->tick_gap_ns > f->waiter_ns;
+	return !facts_is_interrupt(f) && facts_ticks_stopped(f) && f->tick_gap_ns > f->waiter_ns;
 }
 
 int64_t facts_denial_ns(const struct stall_facts *f)
 {
-	if (is_interrupt(f) || f->late.ns)
+	if (facts_is_interrupt(f) || f->late.ns)
 		return facts_duration(f);
 	return ticks_lacked_longest(f) ? f->tick_gap_ns : f->waiter_ns;
 }

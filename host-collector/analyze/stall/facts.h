@@ -74,6 +74,8 @@ struct facts_waits {
 	 * guest. */
 	int64_t call_ns;
 	struct facts_peer lock_owner, call_target;
+	/* The interval is an interrupt, and the IPI was sent before it: by the interrupted task. */
+	bool called_before;
 	int64_t longest_ns; /* the longest uninterrupted part of lock_ns or call_ns */
 	bool coincidence;   /* lock_ns or call_ns is inferred only from the time at which the wait
 			       ended */
@@ -192,6 +194,7 @@ struct stall_facts {
 	uint64_t begin_err_ns; /* bound on the error of its begin */
 	bool ongoing, denied;  /* has not ended; facts_deny() is true */
 	int64_t than_ns;       /* the threshold */
+	struct host_ns queued; /* when it was queued to be judged (stall_pending_add) */
 
 	unsigned n_pieces; /* number of short waits, if the interval is a storm; else 0 */
 	bool clock_step_proven;
@@ -311,6 +314,8 @@ uint32_t facts_quota(const struct stall_facts *f);
 bool facts_storm(const struct stall_facts *f, int percent);
 /* Returns true if ticks stopped for the threshold and for at least 8 usual tick intervals. */
 bool facts_ticks_stopped(const struct stall_facts *f);
+/* Returns true if the interval is a hardirq or a softirq. */
+bool facts_is_interrupt(const struct stall_facts *f);
 /* Returns true if a halt of the vCPU in this interval is a wait, for example for a paravirtual
  * lock: the guest CPU had a task to run, or ran a handler whose exit was captured. */
 bool facts_halts_wait(const struct stall_facts *f);

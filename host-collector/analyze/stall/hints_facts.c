@@ -284,6 +284,8 @@ static void fill_peer(const struct hints *h, const struct model *m, const struct
 		longest_note(out, &both);
 		out->call_target = peer_of(k, &longest);
 		out->sampled |= sampled;
+		out->called_before =
+			facts_is_interrupt(view->f) && calls.at[0].begin <= view->within.begin;
 	}
 	intervals_without(waits, &called, &rest);
 	intervals_common(&rest, &kept, &both);

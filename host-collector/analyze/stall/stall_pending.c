@@ -9,7 +9,9 @@
 enum { PENDING_MAX = 64 };
 
 /* The model passes on held spans within MODEL_HOLD_NS after the end of the wait. A run interval
- * that ends within a longer wait is reported with what is known after this time. */
+ * that ends within a longer wait is reported with what is known this long after it was queued. It
+ * may have ended long before that: a run interval around a long interrupt is queued when the
+ * interrupt has ended. */
 #define PENDING_LIMIT_NS (5 * MODEL_HOLD_NS)
 
 /* Counts the other tasks that waited for this CPU. Only the part of a wait inside the run interval
@@ -77,7 +79,7 @@ static bool reported_whole(const struct stall_detector *d, const struct stall_fa
 	/* The model passes on held spans soon, however far its time has jumped. */
 	if (model_vcpu_current(d->model, f->vm, vcpu, &open) || delivered.ns != open.begin.ns)
 		return false;
-	if (model_now(d->model).ns - f->end.ns > PENDING_LIMIT_NS)
+	if (model_now(d->model).ns - f->queued.ns > PENDING_LIMIT_NS)
 		return true;
 	return open.state == VCPU_GUEST || open.state == VCPU_KVM || open.state == VCPU_VMM ||
 	       (open.state == VCPU_UNKNOWN && !model_data_of(d->model, f->vm).host_events);
@@ -90,7 +92,7 @@ static bool peers_settled(const struct stall_detector *d, const struct stall_vm 
 {
 	struct host_ns now = model_now(d->model);
 
-	if (now.ns - f->end.ns > PENDING_LIMIT_NS)
+	if (now.ns - f->queued.ns > PENDING_LIMIT_NS)
 		return true;
 	if (now.ns - k->peers_asked.ns < STALL_PROVE_EVERY_NS)
 		return false;
@@ -164,7 +166,8 @@ void stall_pending_add(struct stall_detector *d, const struct stall_vm *v, struc
 	}
 	if (k->n_pending == PENDING_MAX)
 		stall_pending_check(d, v, k, true);
-	k->pending[k->n_pending++] = *f;
+	k->pending[k->n_pending] = *f;
+	k->pending[k->n_pending++].queued = model_now(d->model);
 	stall_pending_check(d, v, k, false);
 }
 

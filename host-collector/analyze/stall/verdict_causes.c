@@ -264,8 +264,9 @@ bool against_tick_unwanted(const struct stall_facts *f)
 }
 
 /* Only the end of the wait, or samples, connect the stall with the other vCPU; or the events that
- * would show what the guest waited for may be missing. */
+ * would show what the guest waited for may be missing. Or the interrupted task waits for the other
+ * vCPU, and no event shows that the interrupt does. */
 bool against_owner_unproven(const struct stall_facts *f)
 {
-	return f->waits.coincidence || f->waits.sampled || f->waits.lossy;
+	return f->waits.coincidence || f->waits.sampled || f->waits.lossy || f->waits.called_before;
 }
