@@ -96,6 +96,39 @@ class StandsStill(unittest.TestCase):
             Talking(48)._stuck_check()
 
 
+class Trap(unittest.TestCase):
+    TRAP, PLACE, CODE = "ffffffff81e00ba0", "ffffffff81c10cac", "ffffffff81c04ffe"
+
+    class Stuck(bed.machine.Machine):
+        def __init__(self, byte, flags="00000082"):
+            self.byte, self.flags, self.places = byte, flags, [Trap.TRAP, Trap.PLACE, Trap.PLACE, Trap.CODE]
+
+        def _monitor(self, line):
+            if line.startswith("x /2xg"):
+                return "fffffe0000000030: 0x81e08e0000100ba0 0x00000000ffffffff"
+            if line.startswith("x /1xb"):
+                return f"{line.split('0x')[1]}: {self.byte}"
+            self.places.append(self.places.pop(0))
+            return (f"CPU#0\nRIP={self.places[0]} RFL={self.flags} [--S----] CPL=0 II=0 A20=1 SMM=0 HLT=0\n"
+                    "IDT=     fffffe0000000000 00000fff\n")
+
+    def test_a_breakpoint_that_memory_has_not(self):
+        with self.assertRaisesRegex(bed.machine.EmulatorFault, f"breakpoint at {self.PLACE} again"):
+            self.Stuck("0x0f")._trap_check()
+
+    def test_other_loops_are_not_the_emulators(self):
+        self.Stuck("0xcc")._trap_check()  # a breakpoint that is there
+        self.Stuck("0x0f", "00000202")._trap_check()  # interrupts on
+        with bed.boot_a(bed.Builder()) as guest:
+            guest.run("insmod /root/stall.ko; { sleep 0.3; provoke stall irqsoff 4000; } >/dev/null 2>&1 &")
+            for _ in range(5):
+                guest._trap_check()
+                time.sleep(0.2)
+            idt = guest._flags()[0][3]
+            kernel = guest.run("grep ' asm_exc_int3$' /proc/kallsyms").split()[0]
+            self.assertEqual(guest._gate(idt, 3), kernel)
+
+
 class TripleFault(unittest.TestCase):
     def test_only_one_without_a_word_is_the_emulators(self):
         with bed.boot_a(bed.Builder(), cmdline="reboot=triple") as guest:

@@ -4,6 +4,7 @@
 A Machine is a context manager; leaving it, an exception, SIGTERM or even SIGKILL of this process
 ends QEMU (parent death signal) and removes its run folder (the last case: at the next start).
 """
+import collections
 import ctypes
 import json
 import math
@@ -25,6 +26,8 @@ LOOK_S = 5  # so often, while no answer comes, at what the machine's kernel says
 STUCK_S = 40
 SILENT_S = 20  # without a word, before it is asked where its CPUs are
 STUCK_PLACES = 3
+TRAP_SAMPLES = 100  # of the CPUs' registers, at each look
+TRAP_VECTOR = 3  # int3
 ANSWER_MAX_S = 20  # after a command's time limit, its end must have been told
 # A kernel that dies, or that reboots because it was asked to, says so first.
 LAST_WORDS = re.compile(r"Kernel panic|reboot: |sysrq: ")
@@ -198,6 +201,10 @@ class Machine:
         if "int3: 0000" in said:
             return EmulatorFault("the emulator ran a stale translation of code that the nested guest's "
                                  "kernel had just patched, and that kernel died")
+        ended, _ = self.run_bytes(f"test -S '{os.path.dirname(self.guest_console)}/control'")
+        if ended and not LAST_WORDS.search(said):
+            # It runs with -no-reboot, and nothing here ends it: a triple fault.
+            return EmulatorFault("the nested guest was reset, and its kernel had neither died nor been asked to reboot")
         return MachineError(f"{text}; the console of its guest ends: {said[-3000:]}")
 
     def _gone(self):
@@ -221,6 +228,7 @@ class Machine:
             self._silent_since, self._places = now, {}
         if now - self._silent_since < SILENT_S:
             return
+        self._trap_check()
         found = self._registers()
         for address, halted in found:
             if halted == "1" or not address.startswith("ffffffff"):
@@ -230,6 +238,40 @@ class Machine:
         if found and len(self._places) <= STUCK_PLACES and now - self._silent_since > SILENT_S + STUCK_S:
             raise EmulatorFault(f"for {STUCK_S} s the CPUs of the machine have been at {len(self._places)} addresses "
                                 "only: the emulator ran a stale translation of code that was just patched")
+
+    def _trap_check(self):
+        """A CPU that takes breakpoint exceptions all the time, with its interrupts off, at an address that has no
+        breakpoint in memory: the proof of a stale translation."""
+        samples = [self._flags() for _ in range(TRAP_SAMPLES)]
+        for cpu in zip(*samples):
+            if any(int(flags, 16) & 0x200 or halted == "1" for _, flags, halted, _ in cpu):
+                continue
+            places = collections.Counter(address for address, *_ in cpu)
+            trap = self._gate(cpu[0][3], TRAP_VECTOR)
+            for address, n in places.most_common(3):
+                if (places[trap] * 20 >= TRAP_SAMPLES and n * 10 >= TRAP_SAMPLES and address != trap
+                        and address.startswith("ffffffff") and self._memory(address, "1xb") != ["0xcc"]):
+                    raise EmulatorFault(
+                        f"a CPU of the machine meets a breakpoint at {address} again and again ({n} of {TRAP_SAMPLES} "
+                        "samples), where its memory has none: the emulator runs a stale translation of code that was "
+                        "just patched")
+
+    def _monitor(self, line):
+        return self.qmp("human-monitor-command", **{"command-line": line})
+
+    def _flags(self):
+        """[(address, flags, "1" if halted, address of the IDT)] of each vCPU."""
+        return re.findall(r"RIP=(\w+) RFL=(\w+) .*HLT=(\d)(?:.|\n)*?IDT= +(\w+)", self._monitor("info registers -a"))
+
+    def _memory(self, address, what):
+        return re.findall(r"0x\w+", self._monitor(f"x /{what} 0x{address}").partition(":")[2])
+
+    def _gate(self, idt, vector):
+        """The handler of an interrupt vector, as in the Intel SDM, volume 3, 6.14.1."""
+        words = [int(w, 16) for w in self._memory(f"{int(idt, 16) + 16 * vector:016x}", "2xg")]
+        if len(words) != 2:
+            return ""
+        return f"{words[1] << 32 & (1 << 64) - 1 | words[0] >> 32 & 0xffff0000 | words[0] & 0xffff:016x}"
 
     def _stuck_check(self):
         """The emulator loses an interrupt now and then; then one of the machine's CPUs waits for another
@@ -254,8 +296,7 @@ class Machine:
 
     def _registers(self):
         """[(address, "1" if halted)] of each vCPU."""
-        registers = self.qmp("human-monitor-command", **{"command-line": "info registers -a"})
-        return re.findall(r"RIP=(\w+) .*HLT=(\d)", registers)
+        return re.findall(r"RIP=(\w+) .*HLT=(\d)", self._monitor("info registers -a"))
 
     def _unfinished(self, command, how, output, kind):
         said = b"".join(output).decode(errors="replace")[-3000:]
