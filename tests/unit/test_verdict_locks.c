@@ -78,6 +78,15 @@ static void lock_in_the_guest_sampled(struct tale *t)
 	samples(t, 310000, 699000, STACK_LOCK, 9);
 }
 
+/* It needs 19 ms to leave its CPU: its host is slow. */
+static void lock_in_the_guest_left_late(struct tale *t)
+{
+	victim_waits(t);
+	owner_runs(t, 190000, 681000);
+	owner_ticks(t, 194000, 680000);
+	ADD(t, WAKEUP(VM, 195000, 1, 72, OWNER, 1));
+}
+
 /* The host has taken its pCPU by then: it lets go late, in two ways of knowing. */
 static void lock_in_the_guest_let_go_late(struct tale *t)
 {
@@ -400,6 +409,8 @@ static const struct {
 	{"the same, sampled, 30 ms later", lock_in_the_guest_let_go_late_sampled,
 	 VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY, OWNER, "most likely waited for owner (70)",
 	 "spins in queued_write_lock_slowpath"},
+	{"the same, it leaves its CPU 19 ms later", lock_in_the_guest_left_late, VERDICT_GUEST_SPIN,
+	 CONFIDENCE_LIKELY, VICTIM, "it may have waited for owner (70), which kept CPU 1", NULL},
 	{"another CPU has its interrupts off", irqs_off_in_the_guest, VERDICT_GUEST_SPIN,
 	 CONFIDENCE_LIKELY, OWNER, "owner (70), which kept CPU 1, interrupts off", NULL},
 	{"the same, and it was called", call_to_irqs_off, VERDICT_GUEST_SPIN, CONFIDENCE_LIKELY,

@@ -12,6 +12,9 @@ static const int64_t together_ns = 10000000;
 /* For a CPU whose task denied nothing the limit is smaller: by chance, some task often leaves its
  * CPU at about that time. */
 static const int64_t together_by_chance_ns = 1000000;
+/* On a slow host, a waiter may leave its CPU later than that. If both ends are this close, and
+ * within a tenth of the wait, the other CPU may be what it waited for. */
+static const int64_t near_ns = 100000000;
 /* If two denials begin closer together than this, their order is unknown. */
 static const int64_t first_ns = 10000000;
 
@@ -34,18 +37,33 @@ static bool denies_nothing(const struct stall_recent *r)
 	return r->denial.ns == r->end.ns;
 }
 
-/* Returns true if both end together. away_ns: time in between for which the host kept the waiting
- * vCPU from the guest. spinning: samples show that it waits, so a distance of a tenth of its wait
- * is accepted. */
+/* Returns true if the ends are at most a tenth of the wait apart, and at most `limit` ns. away_ns:
+ * time in between for which the host kept the waiting vCPU from the guest. */
+static bool ends_within(const struct wait *w, const struct stall_recent *r, int64_t away_ns,
+			int64_t limit)
+{
+	int64_t apart = w->end - r->end.ns - away_ns, most = (w->end - w->begin) / 10;
+
+	if (most > limit)
+		most = limit;
+	return apart <= most && apart >= -most;
+}
+
+/* Returns true if both end together. spinning: samples show that it waits, so a distance of a tenth
+ * of its wait is accepted. */
 static bool ends_with(const struct wait *w, const struct stall_recent *r, int64_t away_ns,
 		      bool spinning)
 {
-	int64_t apart = w->end - r->end.ns - away_ns, most = (w->end - w->begin) / 10;
 	int64_t limit = denies_nothing(r) ? together_by_chance_ns : together_ns;
 
-	if (!spinning && most > limit)
-		most = limit;
-	return apart <= most && apart >= -most;
+	return ends_within(w, r, away_ns, spinning ? INT64_MAX : limit);
+}
+
+/* Returns true if the other CPU denied something and ended so close that this one may have waited
+ * for it. */
+static bool ends_near(const struct wait *w, const struct stall_recent *r, int64_t away_ns)
+{
+	return !denies_nothing(r) && ends_within(w, r, away_ns, near_ns);
 }
 
 /* Returns true if this CPU began to deny something before the other. *unsure: the order is unknown.
@@ -94,7 +112,8 @@ static void consider(const struct stall_facts *f, const struct wait *w, uint16_t
 	};
 	bool proven = peer.called || f->sampled.spinning;
 
-	if (r->idle || peer.ns * 10 < wait_ns * 8 || !(peer.ended || proven))
+	if (r->idle || peer.ns * 10 < wait_ns * 8 ||
+	    !(peer.ended || proven || (!on && ends_near(w, r, away_ns))))
 		return;
 	if (was_first(w, r, &peer.unsure) && !proven)
 		return;
