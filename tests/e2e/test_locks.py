@@ -105,6 +105,11 @@ def interrupt_waits(case, waiter):
     return case.keeper and waiter["kind"] in ("idle", "hardirq", "softirq")
 
 
+def caller_waits(case, waiter):
+    """Or the caller itself reads the time, between two calls."""
+    return case.keeper and case.waiter.startswith("provoke call ") and waiter["verdict"] in PREEMPTED
+
+
 def check(case, window, sampled, report):
     """What differs: a list of lines."""
     waiter = incident_on(report, WAITER_CPU, window)
@@ -115,7 +120,7 @@ def check(case, window, sampled, report):
     first = waiter["culprits"][0] if waiter["culprits"] else {"side": "", "comm": "nobody"}
     if met_another_lock(case, waiter):
         case = dataclasses.replace(case, verdicts=PREEMPTED, samples="", decided=True)
-    elif interrupt_waits(case, waiter):
+    elif interrupt_waits(case, waiter) or caller_waits(case, waiter):
         case = dataclasses.replace(case, verdicts=PREEMPTED + case.verdicts, samples="")
     if (first["side"], first["comm"]) != case.culprit:
         wrong.append(f"the waiter's first culprit is {first['comm']}, not {case.culprit[1]}: {waiter['because']}")

@@ -5,6 +5,9 @@ Bed A: an emulated guest on this machine; the collector runs here, on this kerne
 Bed D: bed A with instructions for a clock, so that the guest's TSC runs at 1 GHz, unsteadily.
 Bed B: an emulated "host" (L1) with AMD SVM, so that it runs real KVM; inside it QEMU, the collector
 and a KVM guest (L2) with the agent. Needs nothing from this machine but QEMU.
+
+VCPUSCOPE_BED_QEMU names another QEMU for these machines. That of Debian 12 (7.2) breaks off one round in
+four of bed B, see machine.EmulatorFault.
 """
 import os
 

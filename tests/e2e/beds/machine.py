@@ -20,6 +20,7 @@ import threading
 import time
 
 RUN_PREFIX = "vcpuscope-bed."
+QEMU = os.environ.get("VCPUSCOPE_BED_QEMU", "qemu-system-x86_64")
 PR_SET_PDEATHSIG = 1
 QMP_MAX_S = 30
 LOOK_S = 5  # so often, while no answer comes, at what the machine's kernel says
@@ -118,7 +119,7 @@ class Machine:
 
         self._errors = open(f"{self.folder}/qemu.log", "w+b")
         self._process = subprocess.Popen(
-            ["qemu-system-x86_64", "-name", f"{name},debug-threads=on", "-nodefaults",
+            [QEMU, "-name", f"{name},debug-threads=on", "-nodefaults",
              "-no-user-config", "-machine", "pc", "-accel", accelerator, "-cpu", cpu,
              "-smp", str(cpus), "-m", str(memory_mib), "-display", "none", "-no-reboot",
              "-d", "cpu_reset", "-D", f"{self.folder}/resets",
