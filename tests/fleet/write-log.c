@@ -40,8 +40,8 @@ static bool is_part(int fd)
 	return n > 5 && !memcmp(path + n - 5, ".part", 5);
 }
 
-/* One call: a killed process appends all of it or nothing. No copy: the stacks of some threads are
- * small. */
+/* One call: lines of several processes do not mix. A killed process may append a part of it, up to
+ * a page's end. No copy: the stacks of some threads are small. */
 static void append(char sign, const void *line, size_t n)
 {
 	const struct iovec parts[] = {{&sign, 1}, {(void *)(uintptr_t)line, n}};

@@ -123,9 +123,15 @@ class Daemon:
         """(whether it was written, the line), of both kinds of lines."""
         if not self.log.exists():
             return []
-        # The last line of a process that was killed may be cut, before the next begins.
-        return [(line[0] == "+", json.loads(line[1:])) for line in self.log.read_text().splitlines()
-                if line[0] in "+-" and line.endswith("}")]
+        return [said for line in self.log.read_text().splitlines() for said in self.parsed(line)]
+
+    @staticmethod
+    def parsed(line):
+        """A line of the log. The last one of a process that was killed may be cut, and the next process appends
+        its first one to that."""
+        begin = max(line.rfind('+{"record"'), line.rfind('-{"record"'))
+        if begin >= 0 and line.endswith("}"):
+            yield line[begin] == "+", json.loads(line[begin + 1:])
 
     def until(self, what, condition):
         process = self.start()
