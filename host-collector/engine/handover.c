@@ -6,13 +6,15 @@
 
 #include "host-collector/util/relay.h"
 
-enum { CHUNK_EVENTS = 1024 };
+enum { CHUNK_EVENTS = 1024, CHUNK_FACTS = 64 };
 
 struct chunk {
-	size_t n;
-	bool advances; /* after the events: the time to advance to */
-	struct host_ns now;
+	size_t n, n_facts;
 	struct timeline_event events[CHUNK_EVENTS];
+	struct placed_fact {
+		size_t after; /* so many of the events */
+		struct handover_fact fact;
+	} facts[CHUNK_FACTS];
 };
 
 struct handover {
@@ -57,18 +59,20 @@ void handover_push(struct handover *h, const struct timeline_event *event)
 		relay_publish(&h->relay);
 }
 
-void handover_advance(struct handover *h, struct host_ns now)
+void handover_fact(struct handover *h, const struct handover_fact *fact)
 {
 	struct chunk *c = chunk_in_hand(h);
 
-	c->advances = true;
-	c->now = now;
-	relay_publish(&h->relay);
+	c->facts[c->n_facts++] = (struct placed_fact){.after = c->n, .fact = *fact};
+	if (c->n_facts == CHUNK_FACTS)
+		relay_publish(&h->relay);
 }
 
 void handover_settle(struct handover *h)
 {
-	if (chunk_in_hand(h)->n)
+	const struct chunk *c = chunk_in_hand(h);
+
+	if (c->n || c->n_facts)
 		relay_publish(&h->relay);
 	relay_settle(&h->relay);
 }
@@ -85,22 +89,46 @@ int handover_end(struct handover *h)
 
 /* ---- the taker ---- */
 
+int handover_fact_give(struct model *m, const struct handover_fact *fact)
+{
+	switch (fact->kind) {
+	case HANDOVER_ADVANCE:
+		model_advance(m, fact->now);
+		return 0;
+	case HANDOVER_STEAL:
+		return model_guest_steal(m, &fact->steal);
+	case HANDOVER_CLOCK:
+		return model_guest_clock(m, &fact->clock);
+	case HANDOVER_WATCHDOG:
+		return model_guest_watchdog(m, fact->watchdog.vm, fact->watchdog.seconds);
+	}
+	return -EINVAL;
+}
+
+/* Gives the model the events from *done up to `until`. */
+static void events_give(struct handover *h, const struct chunk *c, size_t *done, size_t until)
+{
+	for (; *done < until; (*done)++) {
+		/* other errors concern a malformed event */
+		if (model_push(h->model, &c->events[*done]) == -ENOMEM)
+			h->error = -ENOMEM;
+	}
+}
+
 void handover_take(struct handover *h)
 {
 	size_t index;
 
 	while (relay_await(&h->relay, &index)) {
 		struct chunk *c = &h->chunks[index];
+		size_t done = 0;
 
-		for (size_t i = 0; i < c->n; i++) {
-			/* other errors concern a malformed event */
-			if (model_push(h->model, &c->events[i]) == -ENOMEM)
-				h->error = -ENOMEM;
+		for (size_t i = 0; i < c->n_facts; i++) {
+			events_give(h, c, &done, c->facts[i].after);
+			handover_fact_give(h->model, &c->facts[i].fact);
 		}
-		if (c->advances)
-			model_advance(h->model, c->now);
-		c->n = 0;
-		c->advances = false;
+		events_give(h, c, &done, c->n);
+		c->n = c->n_facts = 0;
 		relay_return(&h->relay);
 	}
 }

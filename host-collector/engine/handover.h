@@ -19,9 +19,31 @@ struct handover *handover_new(struct model *m); /* `m` is borrowed; NULL on ENOM
 /* Call it when neither thread uses `h` any more. Accepts NULL. */
 void handover_free(struct handover *h);
 
-/* The reader calls these instead of model_push() and model_advance(). */
+/* What the model is given besides events. It comes often, so the reader does not wait for it. */
+struct handover_fact {
+	enum handover_kind {
+		HANDOVER_ADVANCE,  /* model_advance() */
+		HANDOVER_STEAL,    /* model_guest_steal() */
+		HANDOVER_CLOCK,    /* model_guest_clock() */
+		HANDOVER_WATCHDOG, /* model_guest_watchdog() */
+	} kind;
+	union {
+		struct host_ns now;
+		struct guest_steal steal;
+		struct guest_clock_reading clock;
+		struct {
+			uint32_t vm, seconds;
+		} watchdog;
+	};
+};
+
+/* Gives a fact to the model. Returns 0, or -errno of the model's function. */
+int handover_fact_give(struct model *m, const struct handover_fact *fact);
+
+/* The reader calls these instead of model_push() and handover_fact_give(). */
 void handover_push(struct handover *h, const struct timeline_event *event);
-void handover_advance(struct handover *h, struct host_ns now);
+/* An error is ignored: it concerns a VM that the model does not know. */
+void handover_fact(struct handover *h, const struct handover_fact *fact);
 /* Waits until the taker has processed everything that was pushed. */
 void handover_settle(struct handover *h);
 /* Settles, and declares that nothing more follows. Returns 0, or -ENOMEM if the model returned

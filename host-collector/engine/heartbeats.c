@@ -94,17 +94,18 @@ static int steal_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 		return 0;
 	err = stream_announce(p, s);
 	for (size_t i = 0; i < m->n_cpus && !err; i++) {
-		const struct guest_steal steal = {
-			.vm = s->id,
-			.cpu = (uint16_t)m->cpus[i].cpu,
-			.t = read.t,
-			.err_ns = read.err_ns,
-			.steal_ns = m->cpus[i].steal_ns,
-			.unit_ns = m->unit_ns,
-			.clock = m->clock,
+		const struct handover_fact steal = {
+			.kind = HANDOVER_STEAL,
+			.steal = {.vm = s->id,
+				  .cpu = (uint16_t)m->cpus[i].cpu,
+				  .t = read.t,
+				  .err_ns = read.err_ns,
+				  .steal_ns = m->cpus[i].steal_ns,
+				  .unit_ns = m->unit_ns,
+				  .clock = m->clock},
 		};
 
-		err = model_guest_steal(pipeline_model(p), &steal);
+		err = m->cpus[i].cpu < VS_CPUS_MAX ? pipeline_give(p, &steal) : -EINVAL;
 	}
 	return err;
 }
@@ -132,7 +133,8 @@ static int reading_take(struct pipeline *p, struct stream *s, uint64_t arrival_t
 {
 	const struct message_clock_sample *m = &p->in.heartbeat.sample;
 	const struct clock_reading before = s->reading;
-	struct guest_clock_reading reported = {.vm = s->id};
+	struct handover_fact fact = {.kind = HANDOVER_CLOCK, .clock = {.vm = s->id}};
+	struct guest_clock_reading *reported = &fact.clock;
 	struct host_time t;
 	int64_t ours, theirs;
 	double may_differ;
@@ -143,18 +145,18 @@ static int reading_take(struct pipeline *p, struct stream *s, uint64_t arrival_t
 		.known = true, .t = t.t, .err_ns = t.err_ns, .raw_ns = m->raw_ns};
 	s->reading.arrival_known =
 		arrival_tsc && clock_book_host_ns(p->clocks, arrival_tsc, &s->reading.arrival);
-	reported.t = t.t;
+	reported->t = t.t;
 	ours = t.t.ns - before.t.ns;
 	theirs = (int64_t)(m->raw_ns - before.raw_ns);
 	may_differ = (double)t.err_ns + (double)before.err_ns +
 		     (double)ours * (READING_RATE_PPM / 1e6) + READING_SLACK_NS;
 	if (before.known && ((double)(theirs - ours) > may_differ || theirs < 0))
-		reported.step_ns = theirs - ours;
+		reported->step_ns = theirs - ours;
 	/* A bound from round trips depends on what the guest sends, so it proves nothing here. Such
 	 * a bound is never that small. */
-	reported.proven = t.err_ns < READING_EXACT_NS && before.err_ns < READING_EXACT_NS &&
-			  arrivals_show(&before, &s->reading, reported.step_ns);
-	return model_guest_clock(pipeline_model(p), &reported);
+	reported->proven = t.err_ns < READING_EXACT_NS && before.err_ns < READING_EXACT_NS &&
+			   arrivals_show(&before, &s->reading, reported->step_ns);
+	return s->announced ? pipeline_give(p, &fact) : -ENOENT;
 }
 
 static uint64_t sum_of(uint64_t a, uint64_t b)
@@ -212,7 +214,9 @@ int heartbeat_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	if (!err)
 		err = aggregated_take(p, s);
 	if (!err && m->watchdog && !stream_is_host(s) && s->announced)
-		err = model_guest_watchdog(pipeline_model(p), s->id, m->watchdog - 1);
+		err = pipeline_give(p,
+				    &(struct handover_fact){.kind = HANDOVER_WATCHDOG,
+							    .watchdog = {s->id, m->watchdog - 1}});
 	if (!err)
 		err = batches_missed(p, s, m->time, m->emitted);
 	stream_audit(p, s, m->time, arrival_tsc);

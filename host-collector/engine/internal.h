@@ -157,6 +157,9 @@ static inline bool kind_is_admitted(uint8_t kind, uint32_t source)
 
 /* Returns the model after it has processed all input so far. */
 struct model *pipeline_model(struct pipeline *p);
+/* Gives a fact to the model after all input so far, but does not wait until the model has it.
+ * Returns 0 or -errno. */
+int pipeline_give(struct pipeline *p, const struct handover_fact *fact);
 /* Sets *out to the stream of a source, which is created if necessary, or to NULL if there are too
  * many sources. Returns 0 or -ENOMEM. */
 int stream_get(struct pipeline *p, uint32_t source, struct stream **out);

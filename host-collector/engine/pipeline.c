@@ -26,6 +26,14 @@ struct model *pipeline_model(struct pipeline *p)
 	return p->options.model;
 }
 
+int pipeline_give(struct pipeline *p, const struct handover_fact *fact)
+{
+	if (!p->handover)
+		return handover_fact_give(p->options.model, fact);
+	handover_fact(p->handover, fact);
+	return 0;
+}
+
 static void push(struct pipeline *p, struct model *m, const struct timeline_event *e)
 {
 	if (model_push(m, e) == -ENOMEM)
@@ -258,10 +266,7 @@ static void models_advance(struct pipeline *p)
 		goto early;
 	p->advanced = stats.released_until;
 	facts_deliver(p, p->advanced);
-	if (p->handover)
-		handover_advance(p->handover, p->advanced);
-	else
-		model_advance(p->options.model, p->advanced);
+	pipeline_give(p, &(struct handover_fact){HANDOVER_ADVANCE, .now = p->advanced});
 early:
 	if (!p->early)
 		return;
