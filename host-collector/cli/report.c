@@ -181,7 +181,7 @@ static void gaps_say(const char *path, const struct pipeline *p, const struct mo
 
 /* What was requested of the recording: a report, a page that shows it, or a table. */
 struct result {
-	struct report *report;
+	struct report *report; /* NULL if a table was requested */
 	struct report_table *table;
 	struct report_page *page;  /* beside the report */
 	struct strips *strips;     /* beside a report as text */
@@ -322,8 +322,12 @@ static int reading_open(void *context, struct model *m)
 	const struct report_arguments *a = r->arguments;
 	struct report_options options = {.dmesg = account_dmesg, .context = &r->replay.pipeline};
 	bool html = !strcmp(a->table.format, "html");
-	bool text = !strcmp(a->table.format, "text") && !a->table.table && !a->brief;
+	bool text = !strcmp(a->table.format, "text") && !a->brief;
 
+	if (a->table.table) { /* nobody asks for stalls */
+		r->found.table = report_table_new(m, &a->table);
+		return r->found.table ? 0 : -ENOMEM;
+	}
 	options.than_ns = a->table.than_ns ? (int64_t)a->table.than_ns : STALL_DEFAULT_NS;
 	options.all = a->all;
 	options.needed_percent = (unsigned)a->observed_percent;
@@ -343,9 +347,7 @@ static int reading_open(void *context, struct model *m)
 	if (!r->builder || (html && report_page_open(r->found.page, m,
 						     report_builder_chains(r->builder), &a->shown)))
 		return -ENOMEM;
-	if (a->table.table)
-		r->found.table = report_table_new(m, &a->table);
-	return a->table.table && !r->found.table ? -ENOMEM : 0;
+	return 0;
 }
 
 static void reading_close(void *context)
@@ -362,18 +364,11 @@ static void reading_close(void *context)
 	r->builder = NULL;
 }
 
-/* Says what is wrong. 0 or -1. */
-static int reading_run(struct reading *r)
+/* Completes the report. Returns 0, or -1 without memory. */
+static int stalls_finish(struct reading *r)
 {
-	const char *path = r->arguments->recording;
-	const struct replay_reader reader = {reading_open, reading_close, r};
 	const struct recording_info *info = &r->replay.info;
-	char why[512];
 
-	if (replay_read(&r->replay, path, &reader, why, sizeof(why))) {
-		fprintf(stderr, "vcpuscope report: %s\n", why);
-		return -1;
-	}
 	report_builder_origin(
 		r->builder,
 		info->flags & VS_RECORDING_SIMULATED || pipeline_is_simulated(r->replay.pipeline),
@@ -382,7 +377,21 @@ static int reading_run(struct reading *r)
 	if (!(r->found.pairs && shown_pairs_finish(r->found.pairs)) &&
 	    !account_give(r->replay.pipeline, r->replay.model, info->damaged_bytes, r->builder))
 		r->found.report = report_builder_finish(r->builder);
-	if (!r->found.report) {
+	return r->found.report ? 0 : -1;
+}
+
+/* Says what is wrong. 0 or -1. */
+static int reading_run(struct reading *r)
+{
+	const char *path = r->arguments->recording;
+	const struct replay_reader reader = {reading_open, reading_close, r};
+	char why[512];
+
+	if (replay_read(&r->replay, path, &reader, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope report: %s\n", why);
+		return -1;
+	}
+	if (r->builder && stalls_finish(r)) {
 		say(path, "out of memory");
 		return -1;
 	}
@@ -390,7 +399,8 @@ static int reading_run(struct reading *r)
 		say(path, "%s", why);
 		return -1;
 	}
-	report_narrow(r->found.report, &r->arguments->shown, r->replay.model);
+	if (r->found.report)
+		report_narrow(r->found.report, &r->arguments->shown, r->replay.model);
 	return 0;
 }
 
@@ -418,7 +428,7 @@ static int reading_show(const struct report_arguments *a, struct reading *r)
 		return COMMAND_TROUBLE;
 	}
 	result = output_write(a, &r->found);
-	n_wrong = report_imbalances(r->found.report, why, sizeof(why));
+	n_wrong = r->found.report ? report_imbalances(r->found.report, why, sizeof(why)) : 0;
 	if (n_wrong) {
 		say(a->recording,
 		    "%zu part%s of this report do%s not add up (the rest is right): a bug of "

@@ -11,8 +11,8 @@
 
 enum { TABLE_ROWS = 40 };
 
-/* How the page's tables are asked for. Those of interrupts share chains of their own, whose limit
- * is that of `report TABLE`, so that both say the same; the report's depends on its --than. */
+/* How the page's tables are asked for. Those of interrupts have chains of their own, whose limit is
+ * that of `report TABLE`, so that both say the same; the report's depends on its --than. */
 static const struct report_table_request requests[] = {
 	{.table = "tasks", .top = TABLE_ROWS, .format = "json", .alone = true},
 	{.table = "vcpu", .top = TABLE_ROWS, .format = "json"},
@@ -71,11 +71,14 @@ int report_page_open(struct report_page *p, struct model *m, struct chains *chai
 	const struct chain_options limit = {0};
 	int err = 0;
 
-	if (narrow->cut)
+	if (narrow->cut) {
 		err = model_observe_within(m, narrow->from, narrow->until, window_opened, p);
-	if (!err)
-		p->chains = chains_new(m, &limit);
-	model_observe_always(m);
+		if (!err)
+			p->chains = chains_new(m, &limit);
+		model_observe_always(m);
+	} else {
+		p->chains = chains_share(chains, &limit);
+	}
 	if (!p->chains)
 		return -ENOMEM;
 	err = model_observe_on_worker(m, true);

@@ -546,20 +546,12 @@ static void groups_compare(const struct chain_group *a, const struct chain_group
 	      "shared chains spent their time elsewhere");
 }
 
-/* Chains that share the joins of others are those that join by themselves. Returns their number of
- * troubles. */
-static size_t shared_compare(const struct chains *alone, const struct chains *shared)
+/* Returns the number of troubles, which are the same. */
+static size_t troubles_compare(const struct chains *alone, const struct chains *shared)
 {
 	const struct chain_trouble *t, *u;
-	const struct chain_group *g, *h;
-	size_t n = 0;
+	size_t n;
 
-	while ((g = chains_group(alone, n))) {
-		h = chains_group(shared, n++);
-		check(h != NULL, "shared chains lack a group");
-		groups_compare(g, h);
-	}
-	check(n && !chains_group(shared, n), "shared chains have one group more");
 	for (n = 0; (t = chains_trouble(alone, n)); n++) {
 		u = chains_trouble(shared, n);
 		check(u && t->kind == u->kind && t->open == u->open && t->halted == u->halted &&
@@ -573,6 +565,22 @@ static size_t shared_compare(const struct chains *alone, const struct chains *sh
 	return n;
 }
 
+/* Chains that share the joins of others are those that join by themselves. Returns their number of
+ * troubles. */
+static size_t shared_compare(const struct chains *alone, const struct chains *shared)
+{
+	const struct chain_group *g, *h;
+	size_t n = 0;
+
+	while ((g = chains_group(alone, n))) {
+		h = chains_group(shared, n++);
+		check(h != NULL, "shared chains lack a group");
+		groups_compare(g, h);
+	}
+	check(n && !chains_group(shared, n), "shared chains have one group more");
+	return troubles_compare(alone, shared);
+}
+
 static void run(uint64_t seed, bool posted, double loss, int64_t length, struct score *total)
 {
 	static struct world w;
@@ -583,13 +591,15 @@ static void run(uint64_t seed, bool posted, double loss, int64_t length, struct 
 					.context = &s};
 	const struct chain_options others = {.limit_ns = seed % 2 ? LIMIT_NS / 3 : 3 * LIMIT_NS,
 					     .merge_vcpus = true};
+	const struct chain_options quiet = {.limit_ns = others.limit_ns, .uncounted = true};
 	struct model *m = model_new();
 	struct chains *x = chains_new(m, &options);
 	struct chains *shared = chains_share(x, &others), *alone = chains_new(m, &others);
+	struct chains *uncounted = chains_share(x, &quiet);
 	const struct chain_group *g;
 	struct fact *facts = w.facts ? w.facts : malloc(EVENTS_MAX * sizeof(*facts));
 
-	check(m && x && shared && alone && facts, "out of memory");
+	check(m && x && shared && alone && uncounted && facts, "out of memory");
 	memset(&w, 0, sizeof(w));
 	w.facts = facts;
 	w.random = seed * 0x9e3779b97f4a7c15ull + 1;
@@ -617,6 +627,8 @@ static void run(uint64_t seed, bool posted, double loss, int64_t length, struct 
 	chains_finish(x);
 	chains_finish(alone);
 	check(shared_compare(alone, shared), "no trouble to compare");
+	troubles_compare(alone, uncounted);
+	check(!chains_group(uncounted, 0) && !chains_worst(uncounted, 0), "uncounted chains count");
 	for (size_t i = 0; (g = chains_group(x, i)); i++)
 		s.beyond += g->beyond;
 	total->ran += s.ran;
@@ -633,6 +645,7 @@ static void run(uint64_t seed, bool posted, double loss, int64_t length, struct 
 	free(s.alarmed_run);
 	chains_free(x);
 	chains_free(shared);
+	chains_free(uncounted);
 	chains_free(alone);
 	model_free(m);
 }

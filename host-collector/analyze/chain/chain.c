@@ -152,7 +152,8 @@ static struct chain_group *group_get(struct chains *x, const struct chain *c)
 static void on_ignored(void *context, uint32_t vm, uint32_t vcpu, enum chain_source source,
 		       uint8_t vector)
 {
-	struct chain_group *g = group_of(context, vm, vcpu, source, vector);
+	struct chains *x = context;
+	struct chain_group *g = x->options.uncounted ? NULL : group_of(x, vm, vcpu, source, vector);
 
 	if (g)
 		g->ignored++;
@@ -212,36 +213,49 @@ bool chains_see_timers(const struct chains *x, uint32_t vm)
 	return false;
 }
 
-static void on_closed(void *context, const struct chain *c, enum chain_end end)
+static void handled_count(struct chains *x, struct chain_group *g, const struct chain *c)
 {
-	struct chains *x = context;
+	g->handled++;
+	g->posted += c->posted;
+	g->late += !c->lost && latency_ns(c) - c->guest_err_ns >= x->options.limit_ns;
+	if (c->irq >= 0) {
+		g->irq = c->irq;
+		g->moved += route_take(x, c);
+	}
+	for (int p = 0; p < CHAIN_PLACE_COUNT; p++)
+		g->place_ns[p] += c->place_ns[p];
+	worst_take(x, c);
+}
+
+/* Returns 0, or -ENOMEM if there is no memory for its group. */
+static int closed_count(struct chains *x, const struct chain *c, enum chain_end end)
+{
 	struct chain_group *g = group_get(x, c);
 
 	if (!g)
-		return;
+		return -ENOMEM;
 	if (end == CHAIN_END_TORN) {
 		g->torn++;
-		return;
+		return 0;
 	}
 	stages_count(x, g, c);
 	g->coalesced += c->coalesced;
-	if (end == CHAIN_END_HALF) {
+	if (end == CHAIN_END_HALF)
 		g->half++;
-	} else {
-		g->handled++;
-		if (c->source == CHAIN_SOURCE_TIMER && x->n_timed < MODEL_VMS_MAX &&
-		    !chains_see_timers(x, c->vm))
-			x->timed[x->n_timed++] = c->vm;
-		g->posted += c->posted;
-		g->late += !c->lost && latency_ns(c) - c->guest_err_ns >= x->options.limit_ns;
-		if (c->irq >= 0) {
-			g->irq = c->irq;
-			g->moved += route_take(x, c);
-		}
-		for (int p = 0; p < CHAIN_PLACE_COUNT; p++)
-			g->place_ns[p] += c->place_ns[p];
-		worst_take(x, c);
-	}
+	else
+		handled_count(x, g, c);
+	return 0;
+}
+
+static void on_closed(void *context, const struct chain *c, enum chain_end end)
+{
+	struct chains *x = context;
+
+	if ((!x->options.uncounted && closed_count(x, c, end)) || end == CHAIN_END_TORN)
+		return;
+	if (end == CHAIN_END_HANDLED && c->source == CHAIN_SOURCE_TIMER &&
+	    x->n_timed < MODEL_VMS_MAX && !chains_see_timers(x, c->vm))
+		x->timed[x->n_timed++] = c->vm;
 	if (x->options.closed)
 		x->options.closed(x->closed_context, c);
 }
@@ -296,7 +310,7 @@ static void on_lost(void *context, const struct chain *c, bool halted, uint32_t 
 	t->halted = halted;
 	t->progress = progress;
 	trouble_report(x, t);
-	if (news && (g = group_get(x, c)))
+	if (news && !x->options.uncounted && (g = group_get(x, c)))
 		g->lost++;
 }
 

@@ -177,6 +177,7 @@ struct chain_options {
 	 * events are joined nor how the time is divided. */
 	int64_t limit_ns;
 	bool merge_vcpus; /* one group for all vCPUs of a VM, with vcpu 0 */
+	bool uncounted;   /* no groups and no slowest chains, which saves their cost */
 	/* Called for each chain that is closed and not incomplete: when the next interrupt of its
 	 * vector is served, or about 1 s after its last point. May be NULL. */
 	void (*closed)(void *context, const struct chain *c);

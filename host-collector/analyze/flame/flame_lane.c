@@ -212,48 +212,59 @@ static void pending_flush(struct flame *f, struct lane *l)
 	l->n_pending = 0;
 }
 
-/* Returns true if both segments would be shown by the same frames. */
-static bool pending_equal(const struct pending *a, const struct pending *b)
+/* Returns true if a segment of this context and span (NULL: none) would be shown by the same frames
+ * as `a`. */
+static bool pending_equal(const struct pending *a, const struct guest_span *context,
+			  const struct vcpu_span *span)
 {
-	const struct guest_span *x = &a->context, *y = &b->context;
+	const struct guest_span *x = &a->context;
 
-	if (a->observed != b->observed || x->state != y->state || x->number != y->number ||
-	    x->vector != y->vector)
+	if (a->observed != (span != NULL) || x->state != context->state ||
+	    x->number != context->number || x->vector != context->vector)
 		return false;
-	if (!a->observed)
+	if (!span)
 		return true;
-	if (a->span.state != b->span.state || a->span.tid != b->span.tid)
+	if (a->span.state != span->state || a->span.tid != span->tid)
 		return false;
-	if (a->span.state == VCPU_GUEST)
+	if (span->state == VCPU_GUEST)
 		return true;
-	if (a->span.state == VCPU_KVM || a->span.state == VCPU_VMM)
-		return !a->span.exit.serial == !b->span.exit.serial &&
-		       a->span.exit.reason == b->span.exit.reason &&
-		       a->span.exit.isa == b->span.exit.isa;
-	return a->span.begin.ns == b->span.begin.ns;
+	if (span->state == VCPU_KVM || span->state == VCPU_VMM)
+		return !a->span.exit.serial == !span->exit.serial &&
+		       a->span.exit.reason == span->exit.reason &&
+		       a->span.exit.isa == span->exit.isa;
+	return a->span.begin.ns == span->begin.ns;
 }
 
-static void pending_add(struct flame *f, struct lane *l, const struct pending *p)
+static void pending_add(struct flame *f, struct lane *l, const struct guest_span *context,
+			const struct vcpu_span *span, int64_t ns)
 {
+	struct pending *p;
+
 	for (size_t i = 0; i < l->n_pending; i++) {
-		if (pending_equal(&l->pending[i], p)) {
-			l->pending[i].ns += p->ns;
+		if (pending_equal(&l->pending[i], context, span)) {
+			l->pending[i].ns += ns;
 			return;
 		}
 	}
 	if (l->n_pending == PENDING_MAX)
 		pending_flush(f, l);
-	l->pending[l->n_pending++] = *p;
+	p = &l->pending[l->n_pending++];
+	p->ns = ns;
+	p->observed = span != NULL;
+	p->context = *context;
+	if (span)
+		p->span = *span;
 }
 
+/* span: NULL if the vCPU was not observed. */
 static void waiter_charge(struct flame *f, struct lane *l, const struct lane_waiter *w,
-			  const struct pending *p)
+			  const struct vcpu_span *span, int64_t ns)
 {
 	enum flame_task_state state = w->preempted ? FLAME_TASK_PREEMPTED : FLAME_TASK_RUNNABLE;
 	const char *runner;
 	struct frames *s = frames_begin(f);
 
-	flame_task_counted(f, l->vm, w->pid, p->ns, true);
+	flame_task_counted(f, l->vm, w->pid, ns, true);
 	if (!wants_lane(f, l) || !flame_wants_task(f, l->vm, w->pid) ||
 	    !flame_wants_state(f, state))
 		return;
@@ -268,29 +279,23 @@ static void waiter_charge(struct flame *f, struct lane *l, const struct lane_wai
 	else
 		frames_add(s, FOLDED_ANNOTATION, false, "[task %s]",
 			   w->preempted ? "preempted" : "runnable");
-	if (p->observed && !on_pcpu(&p->span))
-		frames_vcpu(s, f, &p->span, true);
-	frames_charge(f, s, p->ns);
+	if (span && !on_pcpu(span))
+		frames_vcpu(s, f, span, true);
+	frames_charge(f, s, ns);
 }
 
 static void segment(struct flame *f, struct lane *l, const struct guest_span *context,
 		    const struct vcpu_span *span, int64_t ns)
 {
-	struct pending p = {.ns = ns, .observed = span != NULL};
+	static const struct guest_span task = {.state = GUEST_CPU_TASK};
 	bool waits = f->options.kind == FLAME_WALL || f->options.kind == FLAME_OFFCPU ||
 		     f->options.kind == FLAME_OFFWAKE;
 
-	if (span)
-		p.span = *span;
-	if (context)
-		p.context = *context;
-	else
-		p.context.state = GUEST_CPU_TASK;
 	if (f->options.subject == FLAME_OF_VCPUS || f->options.kind == FLAME_WALL ||
 	    f->options.kind == FLAME_ONCPU)
-		pending_add(f, l, &p);
+		pending_add(f, l, context ? context : &task, span, ns);
 	for (size_t i = 0; i < l->n_waiters && waits && f->options.subject == FLAME_OF_TASKS; i++)
-		waiter_charge(f, l, &l->waiters[i], &p);
+		waiter_charge(f, l, &l->waiters[i], span, ns);
 }
 
 /* ---- marks ---- */

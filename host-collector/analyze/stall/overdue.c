@@ -115,7 +115,11 @@ struct overdue *overdue_new(struct model *m, int64_t than_ns, overdue_found foun
 {
 	struct overdue *o = calloc(1, sizeof(*o));
 	struct chain_options options = {
-		.limit_ns = than_ns / LIMIT_SHARE, .trouble = on_trouble, .context = o};
+		.limit_ns = than_ns / LIMIT_SHARE,
+		.uncounted = true,
+		.trouble = on_trouble,
+		.context = o,
+	};
 
 	if (!o)
 		return NULL;
