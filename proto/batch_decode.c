@@ -144,18 +144,30 @@ static int field_scalar32(const struct wire_field *f, uint32_t *out)
 	return 0;
 }
 
+/* Counts the bytes that end a varint, eight at a time: their top bit is 0. */
+static size_t varints_count(const uint8_t *bytes, size_t len)
+{
+	const uint64_t tops = 0x8080808080808080, ones = 0x0101010101010101;
+	size_t n = 0, i = 0;
+
+	for (uint64_t word; len - i >= sizeof(word); i += sizeof(word)) {
+		memcpy(&word, bytes + i, sizeof(word));
+		n += ((~word & tops) >> 7) * ones >> 56;
+	}
+	for (; i < len; i++)
+		n += !(bytes[i] & 0x80);
+	return n;
+}
+
 static int field_packed(const struct wire_field *f, struct packed *out)
 {
 	const size_t len = (size_t)(f->bytes.end - f->bytes.at);
-	size_t n = 0;
 
 	if (f->type != WIRE_BYTES || out->n || (len && f->bytes.end[-1] & 0x80))
 		return -EBADMSG;
 	if (!len)
 		return 0;
-	for (size_t i = 0; i < len; i++)
-		n += !(f->bytes.at[i] & 0x80);
-	*out = (struct packed){f->bytes.at, n};
+	*out = (struct packed){f->bytes.at, varints_count(f->bytes.at, len)};
 	return 0;
 }
 

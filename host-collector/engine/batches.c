@@ -143,6 +143,16 @@ static size_t events_of(unsigned sides, struct timeline_event *events, size_t n)
 	return kept;
 }
 
+/* Returns the sides that can report all types of the batch. 0: most likely a type is unknown. */
+static unsigned batch_sides(const struct batch *b)
+{
+	unsigned sides = EVENT_HOST | EVENT_GUEST;
+
+	for (size_t i = 0; i < b->n_events; i++)
+		sides &= event_type_of(b->events[i].type)->sides;
+	return sides;
+}
+
 static uint64_t unknown_count(const struct batch *b)
 {
 	uint64_t n = 0;
@@ -152,13 +162,14 @@ static uint64_t unknown_count(const struct batch *b)
 	return n;
 }
 
-/* `n` events at most SLICE_EVENTS: mapped, checked, pushed. */
+/* `n` events at most SLICE_EVENTS: mapped, checked, pushed. sides: batch_sides(b). */
 static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
 		      const struct vs_event *events, size_t n, const struct batch *b,
-		      uint64_t arrival_tsc)
+		      unsigned sides, uint64_t arrival_tsc)
 {
-	int64_t limit = stream_latest_ns(p, s, arrival_tsc);
-	size_t known, kept;
+	const int64_t limit = stream_latest_ns(p, s, arrival_tsc);
+	const bool refuted = stream_is_refuted(s);
+	size_t known = n, kept;
 
 	if (!clock_book_map(p->clocks, s->id, s->boot, b->tsc_cpu, events, n, b->time_err,
 			    p->slice))
@@ -168,15 +179,17 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 
 		e->source = s->id;
 		e->event = events[i];
-		if (stream_is_refuted(s))
+		if (refuted)
 			e->err_ns = UINT32_MAX;
-		if (gap_is_bounded(b, &events[i]))
-			ev_set_lost_end(&e->event, b->watermark);
 	}
+	if (gap_is_bounded(b, &events[n - 1]))
+		ev_set_lost_end(&p->slice[n - 1].event, b->watermark);
 	if (errors_count(p, s, p->slice, n))
 		return -ENOMEM;
-	known = kept = events_of(EVENT_HOST | EVENT_GUEST, p->slice, n);
-	if (!stream_is_host(s))
+	if (!sides)
+		known = events_of(EVENT_HOST | EVENT_GUEST, p->slice, n);
+	kept = known;
+	if (!stream_is_host(s) && !(sides & EVENT_GUEST))
 		kept = events_of(EVENT_GUEST, p->slice, known);
 	s->malformed += known - kept;
 	gap_confine(p, cpu, p->slice, kept);
@@ -295,6 +308,7 @@ int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	struct continuity_cpu *cpu;
 	enum continuity_verdict verdict;
 	uint64_t missing;
+	unsigned sides;
 	int64_t begin;
 	int err;
 
@@ -317,7 +331,8 @@ int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 		s->replayed++;
 		return 0;
 	}
-	s->unknown_events += unknown_count(b);
+	sides = batch_sides(b);
+	s->unknown_events += sides ? 0 : unknown_count(b);
 	/* Nothing is known of any CPU between the last event of the old sender and the first one
 	 * of the new. */
 	if (cpu->anew && s->anew_session != s->session_id) {
@@ -331,7 +346,7 @@ int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	for (size_t at = 0; at < b->n_events && !err; at += SLICE_EVENTS) {
 		size_t n = b->n_events - at < SLICE_EVENTS ? b->n_events - at : SLICE_EVENTS;
 
-		err = slice_take(p, s, cpu, b->events + at, n, b, arrival_tsc);
+		err = slice_take(p, s, cpu, b->events + at, n, b, sides, arrival_tsc);
 	}
 	if (!err)
 		err = gap_close(p, s, b);

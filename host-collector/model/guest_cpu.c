@@ -268,33 +268,9 @@ static const struct guest_rule rules[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_VECTOR_EXIT] = {RULE_LEAVE, GUEST_CPU_HARDIRQ, true},
 };
 
-bool guest_event_current(const struct vs_event *e, int32_t *pid)
-{
-	switch ((enum event_current)event_type_of(e->type)->current) {
-	case EVENT_CURRENT_NONE:
-		return false;
-	case EVENT_CURRENT_PID:
-		*pid = e->pid;
-		return true;
-	case EVENT_CURRENT_PID2_OF_GUEST:
-	case EVENT_CURRENT_SWITCH:
-		break;
-	}
-	*pid = e->pid2;
-	return true;
-}
-
 struct host_ns loss_since(const struct vs_event *e, struct host_ns t, struct host_ns last)
 {
 	return ev_lost_count(e) == 0 || e->time < ev_lost_end(e) || last.ns > t.ns ? t : last;
-}
-
-bool guest_event_was_current(const struct vs_event *e, int32_t *pid)
-{
-	if (e->type != VS_EVENT_SCHED_SWITCH)
-		return guest_event_current(e, pid);
-	*pid = e->pid;
-	return true;
 }
 
 bool loss_is_single(const struct vs_event *e)

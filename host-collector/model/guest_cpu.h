@@ -13,6 +13,7 @@
 #define MODEL_GUEST_CPU_H
 
 #include "host-collector/model/model.h"
+#include "proto/event_catalog.h"
 
 enum { GUEST_CPU_DEPTH = 16, GUEST_CPU_HISTORY = 16 };
 
@@ -94,10 +95,24 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 struct host_ns loss_since(const struct vs_event *e, struct host_ns t, struct host_ns last);
 /* Returns true and sets *pid if the event names the current task of its CPU. For a switch this is
  * the next task. */
-bool guest_event_current(const struct vs_event *e, int32_t *pid);
+static inline bool guest_event_current(const struct vs_event *e, int32_t *pid)
+{
+	const uint8_t current = event_type_of(e->type)->current;
+
+	if (current == EVENT_CURRENT_NONE)
+		return false;
+	*pid = current == EVENT_CURRENT_PID ? e->pid : e->pid2;
+	return true;
+}
 /* Returns true and sets *pid if the event names the task that was current when it happened. For a
  * switch this is the previous task. */
-bool guest_event_was_current(const struct vs_event *e, int32_t *pid);
+static inline bool guest_event_was_current(const struct vs_event *e, int32_t *pid)
+{
+	if (e->type != VS_EVENT_SCHED_SWITCH)
+		return guest_event_current(e, pid);
+	*pid = e->pid;
+	return true;
+}
 /* Returns true if a LOST event counts one event only. A switch away from a task and back would be
  * two. */
 bool loss_is_single(const struct vs_event *e);

@@ -12,8 +12,10 @@ enum { LOST_MANY = 1 << 20 }; /* the largest number that matters; also stands fo
 
 struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid)
 {
-	uint32_t slot = lru_find(&m->threads, (uint32_t)tid);
+	uint32_t slot = LRU_NONE;
 
+	if (m->thread_bits[thread_word(tid)] & thread_bit(tid))
+		slot = lru_find(&m->threads, (uint32_t)tid);
 	return slot == LRU_NONE ? NULL : &m->by_thread[slot]->v;
 }
 

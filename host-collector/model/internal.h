@@ -8,7 +8,7 @@
 #include "host-collector/model/vm.h"
 #include "host-collector/model/window.h"
 
-enum { THREADS_INDEXED = 16384 };
+enum { THREADS_INDEXED = 16384, THREAD_BITS = 4096 };
 
 struct pcpu {
 	bool lossy;        /* events were lost since the last event here */
@@ -41,6 +41,9 @@ struct model {
 	uint32_t distrusted[MODEL_VMS_MAX]; /* ids of guests (model_guest_distrust) */
 	struct lru threads; /* maps the tid of a vCPU thread to a slot of by_thread */
 	struct vm_vcpu **by_thread;
+	/* Bit tid % THREAD_BITS of each vCPU thread so far. Most events of the host are of other
+	 * threads: they need no search. */
+	uint64_t thread_bits[THREAD_BITS / 64];
 	struct names names; /* names of the host's tasks */
 	struct cgroups_known cgroups;
 	struct origins origins;
@@ -54,6 +57,17 @@ struct model {
 	struct pcpu pcpus[VS_CPUS_MAX];
 };
 
+/* The index of this thread's word in model.thread_bits, and its bit there. */
+static inline uint32_t thread_word(int32_t tid)
+{
+	return (uint32_t)tid % THREAD_BITS / 64;
+}
+
+static inline uint64_t thread_bit(int32_t tid)
+{
+	return 1ull << (uint32_t)tid % 64;
+}
+
 /* Calls `statement` for every vCPU `v` of every VM. */
 #define EACH_VCPU(m, v, statement)                                                                 \
 	do {                                                                                       \
@@ -65,7 +79,15 @@ struct model {
 		}                                                                                  \
 	} while (0)
 
-struct vm *vm_find(const struct model *m, uint32_t id); /* NULL if unknown */
+/* Returns NULL if it is unknown. */
+static inline struct vm *vm_find(const struct model *m, uint32_t id)
+{
+	for (size_t i = 0; i < m->n_vms; i++) {
+		if (m->vms[i]->id == id)
+			return m->vms[i];
+	}
+	return NULL;
+}
 struct vcpu_sink vcpu_sink_of(const struct model *m);
 /* Returns true if the guest CPU's last task was the one that takes a CPU offline, so its state at
  * `t`, after its last event, is unknown. */

@@ -209,21 +209,14 @@ static struct guest_cpu_sink guest_cpu_sink_of(struct model *m)
 
 /* ---- VMs ---- */
 
-struct vm *vm_find(const struct model *m, uint32_t id)
-{
-	for (size_t i = 0; i < m->n_vms; i++) {
-		if (m->vms[i]->id == id)
-			return m->vms[i];
-	}
-	return NULL;
-}
-
 /* From now on nothing is known of it; if it has been taken offline, since its last event. */
 static void guest_cpu_end(struct model *m, struct vm *vm, uint16_t cpu)
 {
 	const struct guest_instant end = {
 		.vm = vm->id,
 		.cpu = cpu,
+		.has_vcpu = vm->vcpu_of_cpu[cpu] >= 0,
+		.vcpu = vm->number_of_cpu[cpu],
 		.t = m->now,
 		.type = VS_EVENT_LOST,
 		.event = {.cpu = cpu, .type = VS_EVENT_LOST},
@@ -277,6 +270,7 @@ static int vcpu_announce(struct model *m, struct vm *vm, const struct message_vm
 		}
 		slot = lru_put(&m->threads, (uint32_t)thread->tid, &fresh);
 		m->by_thread[slot] = vv;
+		m->thread_bits[thread_word(thread->tid)] |= thread_bit(thread->tid);
 	}
 	vv->apic_id_known = thread->apic_id_known;
 	vv->apic_id = thread->apic_id;
@@ -571,34 +565,46 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 		.event = *e,
 	};
 	struct guest_cpu_sink sink = guest_cpu_sink_of(m);
+	uint64_t target = e->cpu; /* the CPU that it concerns */
+	struct guest_cpu *cpu;
 
 	if (vm->next_boot != vm->boot && e->type != VS_EVENT_LOST)
 		vm->boot = instant.boot = vm->next_boot;
 	if (!vm->cpus[e->cpu] && guest_cpu_new(m, vm, e->cpu))
 		return -ENOMEM;
+	cpu = vm->cpus[e->cpu];
 	vm->data.guest_events = true;
-	if (vm->vcpu_of_cpu[e->cpu] >= 0 && event_type_is(e->type, EVENT_IN_GUEST)) {
+	if (vm->vcpu_of_cpu[e->cpu] >= 0) {
 		struct vm_vcpu *vv = vm->vcpus[vm->vcpu_of_cpu[e->cpu]];
 
-		if (vv->join_certain)
+		instant.has_vcpu = true;
+		instant.vcpu = vm->number_of_cpu[e->cpu];
+		if (event_type_is(e->type, EVENT_IN_GUEST) && vv->join_certain)
 			presence_event(&vv->presence, event->t, event->err_ns, &vm->presence);
 	}
-	if (e->type == VS_EVENT_TASK_NAME || e->type == VS_EVENT_TASK_EXIT)
+	switch (e->type) {
+	case VS_EVENT_TASK_NAME:
+	case VS_EVENT_TASK_EXIT:
 		names_event(&vm->names, vm->boot, e);
-	if (e->type == VS_EVENT_SCHED_WAKEUP || e->type == VS_EVENT_SCHED_WAKEUP_NEW ||
-	    e->type == VS_EVENT_SCHED_MIGRATE) {
-		uint64_t target = e->type == VS_EVENT_SCHED_MIGRATE ? ev_sched_migrate_task_to(e)
-								    : ev_sched_wakeup_cpu(e);
-
-		if (target >= VS_CPUS_MAX)
-			return -EINVAL;
-		instant.cpu = (uint16_t)target;
+		break;
+	case VS_EVENT_SCHED_WAKEUP:
+	case VS_EVENT_SCHED_WAKEUP_NEW:
+		target = ev_sched_wakeup_cpu(e);
+		break;
+	case VS_EVENT_SCHED_MIGRATE:
+		target = ev_sched_migrate_task_to(e);
+		break;
+	default:
+		break;
 	}
+	if (target >= VS_CPUS_MAX)
+		return -EINVAL;
+	instant.cpu = (uint16_t)target;
 	EMIT(&m->audiences, guest_instant, &instant);
 	if (e->type != VS_EVENT_LOST)
-		guest_cpu_error(vm->cpus[e->cpu], m->now, event->err_ns);
-	vm->cpus[e->cpu]->boot = vm->boot;
-	guest_cpu_event(vm->cpus[e->cpu], m->now, e, &sink);
+		guest_cpu_error(cpu, m->now, event->err_ns);
+	cpu->boot = vm->boot;
+	guest_cpu_event(cpu, m->now, e, &sink);
 	return 0;
 }
 

@@ -160,6 +160,8 @@ struct guest_instant {
 	uint32_t vm;
 	uint32_t boot; /* as in guest_span */
 	uint16_t cpu;  /* the guest CPU; for a wake-up the target CPU */
+	bool has_vcpu; /* it is known that `vcpu` runs event.cpu */
+	uint32_t vcpu;
 	struct host_ns t;
 	uint32_t err_ns;         /* bound on the error of t */
 	enum vs_event_type type; /* any type that a guest's capture emits, also LOST */

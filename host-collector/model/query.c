@@ -81,7 +81,7 @@ int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm_id, uint16_t cpu,
 
 	if (!vm || cpu >= VS_CPUS_MAX || vm->vcpu_of_cpu[cpu] < 0)
 		return -ENOENT;
-	*vcpu = vm->vcpus[vm->vcpu_of_cpu[cpu]]->v.vcpu;
+	*vcpu = vm->number_of_cpu[cpu];
 	return 0;
 }
 
@@ -181,10 +181,15 @@ int model_vcpu_current(const struct model *m, uint32_t vm_id, uint32_t vcpu, str
 /* The task that a kernel runs on a CPU to take it offline: the last that is traced there. */
 static bool is_stopper(const struct vm *vm, const struct guest_cpu *c, int32_t pid)
 {
+	static const char prefix[] = "migration/";
+	const char *name = names_get(&vm->names, vm->boot, pid);
 	char stopper[24];
 
-	snprintf(stopper, sizeof(stopper), "migration/%u", c->cpu);
-	return !strcmp(names_get(&vm->names, vm->boot, pid), stopper);
+	/* This is asked at each sleep of a vCPU, and most tasks have another name. */
+	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+		return false;
+	snprintf(stopper, sizeof(stopper), "%s%u", prefix, c->cpu);
+	return !strcmp(name, stopper);
 }
 
 bool guest_cpu_may_be_offline(const struct vm *vm, const struct guest_cpu *c, struct host_ns t)

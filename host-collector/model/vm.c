@@ -101,6 +101,7 @@ static void join(struct vm *vm, uint32_t cpu, int position)
 	    vm->vcpus[position]->guest_cpu >= 0 || vm->vcpu_of_cpu[cpu] >= 0)
 		return;
 	vm->vcpu_of_cpu[cpu] = position;
+	vm->number_of_cpu[cpu] = vm->vcpus[position]->v.vcpu;
 	vm->vcpus[position]->guest_cpu = (int)cpu;
 }
 

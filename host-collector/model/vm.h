@@ -49,7 +49,8 @@ struct vm {
 	size_t n_hello;
 	struct message_cpu *hello; /* sorted by CPU */
 	struct guest_cpu *cpus[VS_CPUS_MAX];
-	int vcpu_of_cpu[VS_CPUS_MAX]; /* positions in vcpus; -1: none */
+	int vcpu_of_cpu[VS_CPUS_MAX];        /* positions in vcpus; -1: none */
+	uint32_t number_of_cpu[VS_CPUS_MAX]; /* the numbers of these vCPUs */
 };
 
 /* Returns the key of a guest's stack. pid 0: a stack of the guest's kernel. */

@@ -10,6 +10,7 @@
 
 enum {
 	VCPUS_MAX = 1024,
+	KNOWN = 256,
 	SOURCES = 4,
 	HYPERCALL_SEND_IPI = 10,
 	DELIVERY_FIXED = 0,
@@ -54,7 +55,8 @@ struct pcpu_sources {
 struct chain_route {
 	struct model *model;
 	struct lru index;
-	struct chain_vcpu **vcpus; /* by slot; reused after an eviction */
+	struct chain_vcpu **vcpus;       /* by slot; reused after an eviction */
+	struct chain_vcpu *known[KNOWN]; /* found last, by vcpu % KNOWN; NULL: none */
 	struct pcpu_sources *pcpus;
 	struct chain_listeners listeners;
 	int64_t least_limit_ns; /* of theirs */
@@ -68,7 +70,7 @@ static void handlers_ask(const struct chain_route *r, struct chain_vcpu *v)
 	v->handlers_counted = model_data_of(r->model, v->vm).handlers_counted;
 }
 
-static struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t vcpu)
+static struct chain_vcpu *vcpu_search(struct chain_route *r, uint32_t vm, uint32_t vcpu)
 {
 	bool fresh;
 	uint32_t slot = lru_put(&r->index, (uint64_t)vm << 32 | vcpu, &fresh);
@@ -88,6 +90,17 @@ static struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t 
 	chain_vcpu_init(r->vcpus[slot], vm, vcpu, &r->listeners);
 	handlers_ask(r, r->vcpus[slot]);
 	return r->vcpus[slot];
+}
+
+static inline struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t vcpu)
+{
+	struct chain_vcpu **known = &r->known[vcpu % KNOWN];
+
+	/* Which vCPU was used last matters only when the index is nearly full. */
+	if (!*known || (*known)->vm != vm || (*known)->vcpu != vcpu ||
+	    r->index.count > VCPUS_MAX / 2)
+		*known = vcpu_search(r, vm, vcpu);
+	return *known;
 }
 
 /* As vcpu_get(), and advances the vCPU to `t`. */
@@ -393,10 +406,8 @@ static bool guest_idles(const struct chain_route *r, const struct chain_vcpu *v)
 	       span.state == GUEST_CPU_UNKNOWN;
 }
 
-static void sweep(struct chain_route *r, struct host_ns now)
+static void sweep_all(struct chain_route *r, struct host_ns now)
 {
-	if (now.ns < r->next_sweep.ns)
-		return;
 	r->next_sweep.ns = now.ns + SWEEP_NS;
 	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++) {
 		struct chain_vcpu *v = r->vcpus[slot];
@@ -406,6 +417,12 @@ static void sweep(struct chain_route *r, struct host_ns now)
 		handlers_ask(r, v);
 		chain_vcpu_sweep(v, now, !v->n_accepted || guest_idles(r, v));
 	}
+}
+
+static inline void sweep(struct chain_route *r, struct host_ns now)
+{
+	if (now.ns >= r->next_sweep.ns)
+		sweep_all(r, now);
 }
 
 static void span_take(void *context, const struct vcpu_span *span)
@@ -503,13 +520,11 @@ static void guest_take(void *context, const struct guest_instant *i)
 {
 	struct chain_route *r = context;
 	struct chain_vcpu *v;
-	uint32_t vcpu;
 
 	sweep(r, i->t);
-	if (i->type >= VS_EVENT_TYPE_LIMIT || !guest_steps[i->type] ||
-	    model_vcpu_of_guest_cpu(r->model, i->vm, i->cpu, &vcpu))
+	if (i->type >= VS_EVENT_TYPE_LIMIT || !guest_steps[i->type] || !i->has_vcpu)
 		return;
-	v = vcpu_at(r, i->vm, vcpu, i->t);
+	v = vcpu_at(r, i->vm, i->vcpu, i->t);
 	if (v)
 		guest_steps[i->type](v, i);
 }

@@ -222,6 +222,11 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 		.source = i->vm,
 		.boot = i->boot,
 		.event = &i->event,
+		.placed = true,
+		.vm_known = true,
+		.vm = i->vm,
+		.vcpu_known = i->has_vcpu,
+		.vcpu = i->vcpu,
 	};
 
 	event_take(context, &row);

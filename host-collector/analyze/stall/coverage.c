@@ -23,13 +23,15 @@ struct covered {
 	struct piece host_gap, guest_gap; /* newest gaps, which may go on; end 0: none */
 };
 
+enum { KNOWN = 256 };
+
 struct coverage {
 	struct model *model;
 	int64_t than_ns;
 	struct host_ns from; /* time before this does not count */
 	size_t n;
-	struct covered **vcpus; /* in the order of their first span */
-	struct covered *last;   /* found last */
+	struct covered **vcpus;       /* in the order of their first span */
+	struct covered *known[KNOWN]; /* found last, by vcpu % KNOWN; NULL: none */
 	size_t n_gaps;
 	struct report_gap gaps[REPORT_GAPS_MAX];
 	uint64_t dropped_gaps;
@@ -38,11 +40,13 @@ struct coverage {
 
 static struct covered *vcpu_find(struct coverage *c, uint32_t vm, uint32_t vcpu)
 {
-	if (c->last && c->last->vm == vm && c->last->vcpu == vcpu)
-		return c->last;
+	struct covered **known = &c->known[vcpu % KNOWN];
+
+	if (*known && (*known)->vm == vm && (*known)->vcpu == vcpu)
+		return *known;
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->vcpus[i]->vm == vm && c->vcpus[i]->vcpu == vcpu)
-			return c->last = c->vcpus[i];
+			return *known = c->vcpus[i];
 	}
 	return NULL;
 }

@@ -19,16 +19,28 @@ bool vcpu_span_denies(const struct vcpu_span *span)
 	return vcpu_state_denies(span->presumed ? span->presumed_state : span->state);
 }
 
-void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
+static void begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t, bool whole)
 {
 	/* A run interval begins at every switch of the guest. Clearing the counts of the details
 	 * is enough, clearing their bytes would cost too much. */
-	memset(f, 0, offsetof(struct stall_facts, spans));
+	memset(f, 0,
+	       whole ? offsetof(struct stall_facts, spans)
+		     : offsetof(struct stall_facts, any_span));
 	f->vm = vm;
 	f->cpu = cpu;
 	f->begin = t;
 	f->end.ns = INT64_MAX;
 	f->last_tick = t;
+}
+
+void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
+{
+	begin(f, vm, cpu, t, true);
+}
+
+void facts_begin_again(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
+{
+	begin(f, vm, cpu, t, f->any_span);
 }
 
 static void holder_add(struct stall_facts *f, int32_t pid, int64_t ns)
@@ -198,6 +210,7 @@ static void part_add(struct stall_facts *f, const struct vcpu_span *whole,
 {
 	const int64_t ns = length(part);
 
+	f->any_span = true;
 	f->vcpu = part->vcpu;
 	f->vcpu_known = true;
 	f->state_ns[part->state] += ns;

@@ -200,25 +200,6 @@ struct stall_facts {
 	bool clock_step_proven;
 	int64_t clock_step_ns; /* step of the guest's clock, if that is reported; else 0 */
 
-	/* The vCPU. */
-	int64_t state_ns[VCPU_STATE_COUNT];    /* sums to end - begin after facts_close */
-	int64_t class_ns[WAIT_CLASS_COUNT];    /* blocked time by class */
-	int64_t inferred_ns[WAIT_CLASS_COUNT]; /* of that, in short waits classed by a sample */
-	uint32_t n_sampled[WAIT_CLASS_COUNT];  /* number of short waits that are samples */
-	int64_t fault_ns;      /* blocked without a class, in an exit for a missing page */
-	int64_t lockup_ns;     /* the host's log reports a lockup of the vCPU's pCPU */
-	int64_t split_lock_ns; /* slept because of a split lock, by the host's log or the stack */
-	int64_t migration_ns;  /* stopped to complete a migration */
-	int64_t device_ns;     /* in QEMU for accesses to a device, each of 10 ms or more */
-	int64_t presumed_ns[VCPU_STATE_COUNT]; /* unknown, with this state before and after */
-	int64_t presumed_lockup_ns;            /* of that, as lockup_ns */
-	int64_t quota_ns;                      /* waited for a pCPU because of a quota */
-	int64_t pcpu_busy_ns; /* waited for a pCPU that other tasks held, without a quota */
-	int64_t pcpu_idle_ns; /* waited for a pCPU that idled, without a quota */
-	/* Denied by the host without a break: the newest such time and its end; the longest. */
-	int64_t chain_ns, longest_chain_ns;
-	struct host_ns chain_end;
-
 	/* The guest. */
 	int32_t waiter_pid;       /* the task that waited longest for this CPU */
 	int64_t waiter_ns;        /* its wait within the interval; 0: no task waited */
@@ -238,10 +219,33 @@ struct stall_facts {
 
 	struct model_data data;
 
-	/* Details. Only the counted elements are valid. */
+	/* Number of valid elements of the details below. */
 	unsigned n_spans, n_holders, n_interrupts, n_halts, n_events, n_hits;
 	uint32_t other_hits; /* number of hits of further events, which have no element */
 	bool hits_cut;       /* hits at its begin are no longer kept */
+
+	/* The vCPU. Most run intervals end before a span of the vCPU comes, so facts_begin_again()
+	 * clears these only if one came. */
+	bool any_span;
+	int64_t state_ns[VCPU_STATE_COUNT];    /* sums to end - begin after facts_close */
+	int64_t class_ns[WAIT_CLASS_COUNT];    /* blocked time by class */
+	int64_t inferred_ns[WAIT_CLASS_COUNT]; /* of that, in short waits classed by a sample */
+	uint32_t n_sampled[WAIT_CLASS_COUNT];  /* number of short waits that are samples */
+	int64_t fault_ns;      /* blocked without a class, in an exit for a missing page */
+	int64_t lockup_ns;     /* the host's log reports a lockup of the vCPU's pCPU */
+	int64_t split_lock_ns; /* slept because of a split lock, by the host's log or the stack */
+	int64_t migration_ns;  /* stopped to complete a migration */
+	int64_t device_ns;     /* in QEMU for accesses to a device, each of 10 ms or more */
+	int64_t presumed_ns[VCPU_STATE_COUNT]; /* unknown, with this state before and after */
+	int64_t presumed_lockup_ns;            /* of that, as lockup_ns */
+	int64_t quota_ns;                      /* waited for a pCPU because of a quota */
+	int64_t pcpu_busy_ns; /* waited for a pCPU that other tasks held, without a quota */
+	int64_t pcpu_idle_ns; /* waited for a pCPU that idled, without a quota */
+	/* Denied by the host without a break: the newest such time and its end; the longest. */
+	int64_t chain_ns, longest_chain_ns;
+	struct host_ns chain_end;
+
+	/* Details. */
 	struct vcpu_span spans[FACTS_SPANS]; /* longest denied or unknown ones, clipped */
 	/* Of its pCPU while it was runnable or throttled. */
 	struct facts_holder holders[FACTS_HOLDERS];
@@ -268,6 +272,9 @@ bool vcpu_span_denies(const struct vcpu_span *span);
 
 /* Clears the facts and begins a new interval of guest CPU `cpu` at `t`. */
 void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
+/* The same, for facts that are all zero or were begun before and to which no function but
+ * facts_vcpu_span() has added something about the vCPU. It clears less. */
+void facts_begin_again(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
 /* Add the part of a span that lies in the interval; a tick of the guest. Call them in order of
  * time. interval_ns: the usual tick interval; 0: unknown. */
 void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span);

@@ -21,15 +21,19 @@ void hints_free(struct hints *h)
 	free(h);
 }
 
-static struct vcpu_hints *vcpu_get(struct hints *h, uint32_t vcpu)
+static struct vcpu_hints *vcpu_new(struct hints *h, uint32_t vcpu)
 {
-	if (vcpu >= VS_CPUS_MAX)
-		return NULL;
-	if (!h->vcpus[vcpu])
-		h->vcpus[vcpu] = calloc(1, sizeof(struct vcpu_hints));
+	h->vcpus[vcpu] = calloc(1, sizeof(struct vcpu_hints));
 	if (h->vcpus[vcpu] && vcpu >= h->vcpus_end)
 		h->vcpus_end = vcpu + 1;
 	return h->vcpus[vcpu];
+}
+
+static inline struct vcpu_hints *vcpu_get(struct hints *h, uint32_t vcpu)
+{
+	if (vcpu >= VS_CPUS_MAX)
+		return NULL;
+	return h->vcpus[vcpu] ? h->vcpus[vcpu] : vcpu_new(h, vcpu);
 }
 
 static void hint_keep(struct vcpu_hints *v, const struct hint *hint)
@@ -303,10 +307,9 @@ void hints_finish(struct hints *h)
 	shown_hits_flush(&h->shown);
 }
 
-void hints_guest(struct hints *h, const struct model *m, uint32_t vcpu,
-		 const struct guest_instant *i)
+void hints_guest(struct hints *h, const struct model *m, const struct guest_instant *i)
 {
-	struct vcpu_hints *v = vcpu_get(h, vcpu);
+	struct vcpu_hints *v = vcpu_get(h, i->vcpu);
 	bool answers = i->type == VS_EVENT_VECTOR_ENTRY &&
 		       (ev_vector_entry_number(&i->event) == VS_VECTOR_CALL_FUNCTION ||
 			ev_vector_entry_number(&i->event) == VS_VECTOR_CALL_FUNCTION_SINGLE);
@@ -326,7 +329,7 @@ void hints_guest(struct hints *h, const struct model *m, uint32_t vcpu,
 		v->called = v->silence_end;
 	v->since_silence++;
 	if (answers)
-		calls_answer(h, v, vcpu, i->t);
+		calls_answer(h, v, i->vcpu, i->t);
 }
 
 /* ---- the host keeps a vCPU from the guest ---- */

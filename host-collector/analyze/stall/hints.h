@@ -21,9 +21,8 @@ void hints_free(struct hints *h);
 void hints_host(struct hints *h, const struct model *m, const struct host_instant *i);
 /* Takes a LOST event of the host: events that are missing may concern any VM. */
 void hints_lost(struct hints *h, const struct model *m, const struct host_instant *i);
-/* Takes an event of the guest CPU that this vCPU runs, also LOST. */
-void hints_guest(struct hints *h, const struct model *m, uint32_t vcpu,
-		 const struct guest_instant *i);
+/* Takes an event of a guest CPU whose vCPU is known, also LOST. */
+void hints_guest(struct hints *h, const struct model *m, const struct guest_instant *i);
 /* Completes the hints that wait for further events; call it after the last event. */
 void hints_finish(struct hints *h);
 /* Takes a span of one of the VM's vCPUs. */

@@ -62,12 +62,6 @@ static void on_hit(void *context, const struct user_hit *hit)
 		of->ring[of->n++ % SHOWN_HITS_KEPT] = *hit;
 }
 
-bool shown_hits_have(uint16_t type)
-{
-	return type == VS_EVENT_USER || type == VS_EVENT_USER_MORE ||
-	       type == VS_EVENT_USER_LIMITED || type == VS_EVENT_LOST;
-}
-
 void shown_hits_take(struct shown_events *s, const struct model *m, uint32_t source,
 		     const struct vs_event *e, struct host_ns t, uint32_t err_ns)
 {

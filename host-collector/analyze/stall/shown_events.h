@@ -40,7 +40,11 @@ void shown_events_fini(struct shown_events *s);
 /* Takes a host event of one of the VM's vCPU threads. Without memory the event is not kept. */
 void shown_events_take(struct shown_events *s, const struct host_instant *i);
 /* Returns true for the types of events of which a hit consists, and for LOST, which ends a hit. */
-bool shown_hits_have(uint16_t type);
+static inline bool shown_hits_have(uint16_t type)
+{
+	return type == VS_EVENT_USER || type == VS_EVENT_USER_MORE ||
+	       type == VS_EVENT_USER_LIMITED || type == VS_EVENT_LOST;
+}
 /* Finds the vCPU that a hit belongs to: of a host event that of its thread, of a guest event the
  * one that runs its CPU. Returns 0 or -ENOENT; *vm is not set for a guest event. */
 int shown_hit_vcpu(const struct model *m, const struct user_hit *hit, uint32_t *vm, uint32_t *vcpu);

@@ -11,13 +11,13 @@
 
 #include "host-collector/analyze/stall/stall_internal.h"
 
-struct stall_vm *stall_vm_get(struct stall_detector *d, uint32_t vm)
+struct stall_vm *stall_vm_search(struct stall_detector *d, uint32_t vm)
 {
 	struct stall_vm *v;
 
 	for (size_t i = 0; i < d->n_vms; i++) {
 		if (d->vms[i]->vm == vm)
-			return d->vms[i];
+			return d->last = d->vms[i];
 	}
 	v = d->n_vms < MODEL_VMS_MAX ? calloc(1, sizeof(*v)) : NULL;
 	if (!v)
@@ -30,16 +30,14 @@ struct stall_vm *stall_vm_get(struct stall_detector *d, uint32_t vm)
 		return NULL;
 	}
 	d->vms[d->n_vms++] = v;
-	return v;
+	return d->last = v;
 }
 
-struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu)
+struct stall_track *stall_track_new(struct stall_vm *v, uint16_t cpu)
 {
-	struct stall_track *k = v->tracks[cpu];
+	struct stall_track *k = calloc(1, sizeof(*k));
 
-	if (k)
-		return k;
-	k = v->tracks[cpu] = calloc(1, sizeof(*k));
+	v->tracks[cpu] = k;
 	if (!k)
 		return NULL;
 	k->vm = v->vm;
@@ -241,14 +239,15 @@ static bool period_ongoing(const struct stall_detector *d, const struct stall_vm
 	return true;
 }
 
-static bool chain_ongoing(const struct stall_detector *d, const struct stall_track *k,
-			  uint32_t vcpu, struct stall_facts *f)
+static bool chain_ongoing(const struct stall_detector *d, struct stall_track *k, uint32_t vcpu,
+			  struct stall_facts *f)
 {
 	struct vcpu_span open;
 
 	if (model_vcpu_current(d->model, k->vm, vcpu, &open) || !vcpu_state_denies(open.state))
 		return false;
 	if (k->chain_open && k->chain.end.ns == open.begin.ns) {
+		stall_chain_fill(k);
 		*f = k->chain;
 		f->end.ns = INT64_MAX;
 	} else {
@@ -291,7 +290,7 @@ size_t stall_ongoing(struct stall_detector *d, struct stall_facts *out, size_t m
 	tracks_complete(d);
 	for (size_t i = 0; i < d->n_vms; i++) {
 		for (size_t c = 0; c < d->vms[i]->tracks_end && n < max; c++) {
-			const struct stall_track *k = d->vms[i]->tracks[c];
+			struct stall_track *k = d->vms[i]->tracks[c];
 			struct stall_facts *f = &out[n];
 			uint32_t vcpu;
 			bool joined;

@@ -8,7 +8,7 @@
 
 static void guest_facts_begin(const struct stall_track *k, struct stall_facts *f, struct host_ns t)
 {
-	facts_begin(f, k->vm, k->cpu, t);
+	facts_begin_again(f, k->vm, k->cpu, t);
 	f->begin_err_ns = k->err_ns;
 }
 
@@ -284,10 +284,11 @@ void stall_guest_instant(void *context, const struct guest_instant *i)
 	struct stall_detector *d = context;
 	struct stall_vm *v = stall_vm_get(d, i->vm);
 	struct stall_track *k = v ? stall_track_get(v, i->cpu) : NULL;
-	struct stall_track *here = v ? stall_track_get(v, i->event.cpu) : NULL;
-	uint32_t vcpu;
+	struct stall_track *here = k;
 	int32_t pid;
 
+	if (v && i->event.cpu != i->cpu)
+		here = stall_track_get(v, i->event.cpu);
 	if (!k || !here)
 		return;
 	if (i->type != VS_EVENT_LOST) {
@@ -301,8 +302,8 @@ void stall_guest_instant(void *context, const struct guest_instant *i)
 		period_unled(d, v, here, i);
 	if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])
 		guest_handlers[i->type](d, v, k, i);
-	if (!model_vcpu_of_guest_cpu(d->model, i->vm, i->event.cpu, &vcpu))
-		hints_guest(v->hints, d->model, vcpu, i);
+	if (i->has_vcpu)
+		hints_guest(v->hints, d->model, i);
 	if (i->type == VS_EVENT_LOST)
 		return;
 	v->guest_last = i->t;

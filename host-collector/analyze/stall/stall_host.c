@@ -50,6 +50,8 @@ void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct 
 	struct stall_facts *f = &k->chain;
 
 	k->chain_open = false;
+	if (!k->chain_filled)
+		return;
 	stall_storm_piece(d, v, k);
 	if (facts_duration(f) < d->options.than_ns || !chain_stands_alone(d, k, f))
 		return;
@@ -57,6 +59,51 @@ void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct 
 	/* Only host times are involved. */
 	f->err_ns = stall_unproven(d, k) ? UINT64_MAX : 0;
 	stall_emit(d, v, f);
+}
+
+static void chain_begin(struct stall_track *k, struct host_ns t)
+{
+	k->chain.begin = t;
+	k->chain.cut = k->chain_after_unknown;
+	k->chain_open = true;
+	k->chain_filled = false;
+	k->n_chain_spans = 0;
+}
+
+static void chain_span(struct stall_track *k, const struct vcpu_span *span)
+{
+	k->chain.end.ns = INT64_MAX;
+	facts_vcpu_span(&k->chain, span);
+	k->chain.end = span->end;
+}
+
+void stall_chain_fill(struct stall_track *k)
+{
+	const bool cut = k->chain.cut;
+
+	if (k->chain_filled)
+		return;
+	facts_begin(&k->chain, k->vm, k->cpu, k->chain.begin);
+	k->chain.cut = cut;
+	k->chain_filled = true;
+	for (unsigned i = 0; i < k->n_chain_spans; i++)
+		chain_span(k, &k->chain_spans[i]);
+}
+
+static void chain_add(const struct stall_detector *d, struct stall_track *k,
+		      const struct vcpu_span *span)
+{
+	const int64_t ns = span->end.ns - k->chain.begin.ns;
+
+	/* The holders of the pCPU are kept only for a while. */
+	if (!k->chain_filled && k->n_chain_spans < STALL_CHAIN_SPANS && !span->n_crowd &&
+	    ns < STALL_PIECE_NS && ns < d->options.than_ns) {
+		k->chain_spans[k->n_chain_spans++] = *span;
+		k->chain.end = span->end;
+		return;
+	}
+	stall_chain_fill(k);
+	chain_span(k, span);
 }
 
 void stall_vcpu_span(void *context, const struct vcpu_span *span)
@@ -101,15 +148,10 @@ void stall_vcpu_span(void *context, const struct vcpu_span *span)
 		k->chain_after_unknown = span->state == VCPU_UNKNOWN;
 		return;
 	}
-	if (!k->chain_open) {
-		facts_begin(&k->chain, span->vm, cpu, span->begin);
-		k->chain.cut = k->chain_after_unknown;
-		k->chain_open = true;
-	}
+	if (!k->chain_open)
+		chain_begin(k, span->begin);
 	stall_storm_span(d, v, k, span);
-	k->chain.end.ns = INT64_MAX;
-	facts_vcpu_span(&k->chain, span);
-	k->chain.end = span->end;
+	chain_add(d, k, span);
 }
 
 void stall_host_instant(void *context, const struct host_instant *i)

@@ -17,12 +17,14 @@
 #include "host-collector/analyze/stall/waiters.h"
 #include "host-collector/model/guest_cpu.h"
 
-enum { STALL_RECENT_MAX = 8, STALL_CLAIMED_MAX = 4 };
+enum { STALL_RECENT_MAX = 8, STALL_CLAIMED_MAX = 4, STALL_CHAIN_SPANS = 4 };
 
 /* STALL_TICKS_WANTED: number of regular intervals after which the usual tick interval of a CPU is
  * known. STALL_PROVE_EVERY_NS: shortest time between two updates of stall_track.proven, and between
  * two checks of the other vCPUs. */
-#define STALL_TICKS_WANTED   16
+#define STALL_TICKS_WANTED 16
+/* A wait shorter than this is no part of a storm, like most exits. */
+#define STALL_PIECE_NS       50000ll
 #define STALL_PROVE_EVERY_NS 1000000ll
 
 struct stall_recent { /* a recent interval of at least the threshold */
@@ -56,11 +58,11 @@ struct stall_track {
 	uint32_t vm;
 	uint16_t cpu;
 	bool task_known, in_interrupt;
-	bool reading_valid, chain_open, chain_after_unknown, proven_valid, doubt, doubt_proven,
-		before_valid, unseen_valid, before_unseen_valid;
+	bool reading_valid, chain_open, chain_filled, chain_after_unknown, proven_valid, doubt,
+		doubt_proven, before_valid, unseen_valid, before_unseen_valid;
 	bool last_tick_busy;
 	uint32_t ticks_seen;
-	unsigned n_pending, n_recent, n_claimed;
+	unsigned n_pending, n_recent, n_claimed, n_chain_spans;
 	uint64_t err_ns;             /* bound on the error of its newest event */
 	struct loss_balance balance; /* of the current task */
 	struct host_ns entered;      /* the newest entry into an interrupt or softirq */
@@ -83,6 +85,10 @@ struct stall_track {
 	struct stall_window storm, older, newer;
 	struct host_ns storm_from; /* waits before it lie in an interval that was reported */
 	struct stall_claimed claimed[STALL_CLAIMED_MAX];
+	/* Most chains are an exit that the host handles at once. Such a chain has no effect, so its
+	 * spans wait here: only if it becomes longer do they fill the facts of `chain`, of which
+	 * before only begin, end and cut are valid (chain_filled). */
+	struct vcpu_span chain_spans[STALL_CHAIN_SPANS];
 };
 
 struct stall_vm {
@@ -104,11 +110,23 @@ struct stall_detector {
 	uint64_t dropped;
 	size_t n_vms;
 	struct stall_vm *vms[MODEL_VMS_MAX];
+	struct stall_vm *last; /* found last; NULL: none */
 };
 
-/* Find or add a VM, a track. Return NULL if there are too many VMs or memory ran out. */
-struct stall_vm *stall_vm_get(struct stall_detector *d, uint32_t vm);
-struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu);
+/* stall_vm_get() and stall_track_get() find or add a VM, a track. They return NULL if there are too
+ * many VMs or memory ran out. The other two do what is not done for each event. */
+struct stall_vm *stall_vm_search(struct stall_detector *d, uint32_t vm);
+struct stall_track *stall_track_new(struct stall_vm *v, uint16_t cpu);
+
+static inline struct stall_vm *stall_vm_get(struct stall_detector *d, uint32_t vm)
+{
+	return d->last && d->last->vm == vm ? d->last : stall_vm_search(d, vm);
+}
+
+static inline struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu)
+{
+	return v->tracks[cpu] ? v->tracks[cpu] : stall_track_new(v, cpu);
+}
 
 /* Returns true if the guest's times cannot be joined to the host's: their error has no bound, or
  * the guest emitted events while its vCPUs were not in the guest. Returns false if k is NULL. */
@@ -170,6 +188,8 @@ void stall_guest_interrupt(void *context, const struct guest_interrupt *i);
 void stall_vcpu_span(void *context, const struct vcpu_span *span);
 void stall_host_instant(void *context, const struct host_instant *i);
 void stall_guest_clock(void *context, const struct guest_clock_reading *r);
+/* Fills the facts of k->chain, which is open, with the spans so far. */
+void stall_chain_fill(struct stall_track *k);
 /* Ends k->chain, and reports it if it has at least the threshold and lies in no interval that is
  * reported. */
 void stall_chain_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k);

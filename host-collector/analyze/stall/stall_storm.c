@@ -18,8 +18,6 @@
 #include <string.h>
 
 #define STORM_WINDOW_NS 1000000000ll
-/* A wait shorter than this does not count, like most exits. */
-#define STORM_PIECE_NS 50000ll
 
 /* Returns the time in which the vCPU waited. The handling of exits is no wait. Waiting in turn with
  * other tasks on the pCPU is fair, up to the time that the vCPU ran itself. */
@@ -196,7 +194,7 @@ void stall_storm_piece(struct stall_detector *d, const struct stall_vm *v, struc
 	struct host_ns may, period;
 	bool added;
 
-	if (waited_ns(&k->chain) < STORM_PIECE_NS)
+	if (waited_ns(&k->chain) < STALL_PIECE_NS)
 		return;
 	if (facts_duration(&k->chain) >= d->options.than_ns) {
 		windows_close(d, v, k); /* this chain is reported by itself */
