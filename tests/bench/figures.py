@@ -22,6 +22,12 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
+def program(build, name):
+    """The path of a program. VCPUSCOPE_PROGRAMS names a build that has the programs only, as they are shipped: then it is
+    that one's, and only the tools are of `build`."""
+    return pathlib.Path(os.environ.get("VCPUSCOPE_PROGRAMS") or build) / name
+
+
 class Figure(typing.NamedTuple):
     name: str
     value: float
