@@ -32,8 +32,6 @@ enum {
 	QUIET_AFTER_MS = 10000,
 	QUIET_HEARTBEAT_MS = 1000,
 	QUIET_RESCAN_MS = 10000,
-	CHANNEL_AGAIN_MS = 2000,
-	CHANNEL_LATER = 50, /* times what the last try took */
 };
 
 /* Nothing that QEMU says is read later than this: the loop never sleeps so long. */
@@ -80,6 +78,14 @@ static void note_write(struct collector *c, enum note_kind kind, const char *tex
 	note_write_at(c, kind, clock_tsc_read(), text);
 }
 
+void collector_note(void *context, enum note_kind kind, const char *text)
+{
+	struct collector *c = context;
+
+	note_write(c, kind, text);
+	say(c, "%s", text);
+}
+
 static void end(struct collector *c, const char *why)
 {
 	if (c->ended || c->stopped)
@@ -88,137 +94,6 @@ static void end(struct collector *c, const char *why)
 	if (c->vm)
 		note_write(c, NOTE_VM_GONE, why);
 	c->sink.ended(c->sink.context, why);
-}
-
-/* ---- the guest's side ---- */
-
-static void link_frame(void *context, struct frame_item *frame, uint64_t arrival_tsc)
-{
-	struct collector *c = context;
-
-	c->heard_ms = c->active_ms = uv_now(c->loop);
-	c->sink.frame(c->sink.context, COLLECTOR_VM, arrival_tsc, frame);
-}
-
-static void link_observation(void *context, const struct message_echo_observation *observation)
-{
-	struct collector *c = context;
-	struct message_echo_observation mine = *observation;
-	struct echo_observation echo = {
-		.sent = {mine.host_sent},
-		.guest_received = mine.guest_received,
-		.guest_sent = mine.guest_sent,
-		.received = {mine.host_received},
-	};
-
-	mine.vm = COLLECTOR_VM;
-	host_stream_observation(c->host, &mine);
-	if (c->echo)
-		echo_sync_add(c->echo, &echo);
-	if (c->clocks && c->guest_tsc)
-		vm_clocks_observe(c->clocks, &echo);
-}
-
-static void link_hello(void *context, const struct message_hello *hello)
-{
-	struct collector *c = context;
-	struct echo_options options = {.host_hz = host_stream_hello(c->host)->clock_hz,
-				       .stream_hz = hello->clock_hz};
-
-	c->guest_tsc = hello->clock == STREAM_CLOCK_GUEST_TSC;
-	echo_sync_free(c->echo);
-	c->echo = echo_sync_new(&options);
-}
-
-static void link_heartbeat(void *context, const struct message_heartbeat *heartbeat)
-{
-	struct collector *c = context;
-	const struct message_heartbeat *before = &c->guest;
-
-	/* What it counted before we came is not ours; an agent that restarted begins at 0. */
-	if (before->emitted && heartbeat->emitted >= before->emitted) {
-		c->guest_emitted += heartbeat->emitted - before->emitted;
-		c->guest_dropped += heartbeat->dropped_kernel - before->dropped_kernel +
-				    heartbeat->dropped_user - before->dropped_user +
-				    heartbeat->missed - before->missed;
-	}
-	c->guest = *heartbeat;
-}
-
-static void link_note(void *context, enum note_kind kind, const char *text)
-{
-	struct collector *c = context;
-
-	note_write(c, kind, text);
-	say(c, "%s", text);
-}
-
-/* What the address is and which key belongs to it. 0, or -errno with the reason in channel.why. */
-static int channel_address(struct collector *c)
-{
-	char *why = c->channel.why;
-	const size_t why_bytes = sizeof(c->channel.why);
-	int err = link_address_parse(c->channel.address, &c->address, why, why_bytes);
-
-	if (!err)
-		err = link_address_secure(&c->address, &c->channel.security, why, why_bytes);
-	c->address.vmm_pid = c->vm ? vm_info(c->vm)->qemu_pid : 0;
-	c->address.handed = c->channel.handed && c->address.sockaddr.ss_family == AF_VSOCK;
-	return err;
-}
-
-/* The same. */
-static int channel_link(struct collector *c)
-{
-	const struct link_events events = {.frame = link_frame,
-					   .observation = link_observation,
-					   .hello = link_hello,
-					   .heartbeat = link_heartbeat,
-					   .note = link_note,
-					   .context = c};
-	int err = guest_link_open(c->loop, &c->address, host_stream_hello(c->host),
-				  c->channel.has_budget ? &c->channel.budget : NULL, &events,
-				  &c->link);
-
-	if (err)
-		snprintf(c->channel.why, sizeof(c->channel.why), "channel %.200s: %s",
-			 c->address.text, strerror(-err));
-	else if (c->channel.has_request)
-		guest_link_ask(c->link, &c->channel.request);
-	return err;
-}
-
-/* Sets the channel up, or says why not. A name that takes long to resolve keeps everybody waiting:
- * the longer it took, the later the next try. */
-static void channel_try(struct collector *c)
-{
-	const uint64_t begin_ms = uv_hrtime() / 1000000;
-	int err = channel_address(c);
-
-	if (!err)
-		err = channel_link(c);
-	uv_update_time(c->loop);
-	c->channel.next_ms = uv_now(c->loop) + CHANNEL_AGAIN_MS +
-			     CHANNEL_LATER * (uv_hrtime() / 1000000 - begin_ms);
-	if (!err)
-		c->channel.why[0] = '\0';
-	else if (strcmp(c->channel.why, c->channel.said) != 0)
-		link_note(c, NOTE_CHANNEL_DOWN, c->channel.why);
-	memcpy(c->channel.said, c->channel.why, sizeof(c->channel.said));
-}
-
-static void channel_plan(struct collector *c, const struct collector_options *options)
-{
-	c->has_channel = true;
-	c->channel.address = options->channel;
-	c->channel.security = options->security;
-	c->channel.handed = options->vsock_handed;
-	c->channel.has_budget = options->budget != NULL;
-	if (options->budget)
-		c->channel.budget = *options->budget;
-	c->channel.has_request = options->request != NULL;
-	if (options->request)
-		c->channel.request = *options->request;
 }
 
 /* ---- the VM's side ---- */
@@ -451,7 +326,7 @@ static void on_timer(uv_timer_t *timer)
 		beat(c, now_ms);
 	timer_start(c, is_calm(c) ? HEARTBEAT_MS : DRAIN_MS);
 	if (c->has_channel && !c->link && now_ms >= c->channel.next_ms)
-		channel_try(c);
+		collector_channel_try(c);
 	if (now_ms - c->rescan_ms >= (quiet ? QUIET_RESCAN_MS : RESCAN_MS)) {
 		c->rescan_ms = now_ms;
 		vm_lines_hidden(c);
@@ -591,9 +466,9 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	c->vm = options->vm;
 	c->tasks = options->tasks;
 	if (options->channel)
-		channel_plan(c, options);
+		collector_channel_plan(c, options);
 	if (options->channel && !options->channel_can_wait) {
-		err = channel_address(c);
+		err = collector_channel_address(c);
 		snprintf(why, why_bytes, "%s", c->channel.why);
 	}
 	if (!err && has_vm && !c->vm)
@@ -609,7 +484,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	if (err)
 		goto fail;
 	if (options->channel)
-		channel_try(c);
+		collector_channel_try(c);
 	if (!kernel_log_open(&c->log))
 		log_read(c, true);
 	c->cgroups = cgroups_new(NULL);
@@ -659,11 +534,7 @@ void collector_stop(struct collector *c)
 		host_stream_heartbeat(c->host);
 	}
 	c->stopped = true;
-	if (c->link) {
-		guest_link_stats_get(c->link, &c->last_link);
-		guest_link_close(c->link);
-		c->link = NULL;
-	}
+	collector_channel_close(c);
 	if (c->timer_open)
 		uv_timer_stop(&c->timer);
 	poll_close(&c->qmp_poll);

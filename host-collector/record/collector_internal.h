@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The collector's state, which collector.c and collector_status.c share. */
+/* The collector's state, which its source files share. */
 #ifndef RECORD_COLLECTOR_INTERNAL_H
 #define RECORD_COLLECTOR_INTERNAL_H
 
@@ -52,5 +52,19 @@ struct collector {
 	struct log_limit vm_lines;           /* from QEMU */
 	struct message_kernel_log log_lines; /* large, so not on the stack */
 };
+
+/* Writes a note into the host's stream, and reports it to the user. context: the collector. */
+void collector_note(void *context, enum note_kind kind, const char *text);
+
+/* Takes the channel from the options. */
+void collector_channel_plan(struct collector *c, const struct collector_options *options);
+/* Resolves the address and finds the key that belongs to it. Returns 0, or -errno with the reason
+ * in channel.why. */
+int collector_channel_address(struct collector *c);
+/* Sets the channel up, or reports why not. A name that takes long to resolve keeps everybody
+ * waiting: the longer it took, the later the next try. */
+void collector_channel_try(struct collector *c);
+/* Closes the link and keeps its statistics. A second call does nothing. */
+void collector_channel_close(struct collector *c);
 
 #endif
