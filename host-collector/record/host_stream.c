@@ -14,7 +14,7 @@
 #include "bpf/capture/tracepoint_format.h"
 #include "bpf/capture/tracepoint_losses.h"
 #include "clock/sample.h"
-#include "host-collector/record/exit_counts.h"
+#include "host-collector/record/followed.h"
 #include "host-collector/util/self_cost.h"
 
 enum {
@@ -45,7 +45,6 @@ struct host_stream {
 	uint64_t promised; /* by the last heartbeat */
 	uint64_t now_ms;
 	bool kernel_names;
-	struct exit_counts *exits;
 	/* NULL without a thread to be had: then nobody says where tasks come from. */
 	struct task_origins *own_origins;
 	struct origins_asker *origins;
@@ -54,10 +53,7 @@ struct host_stream {
 	uint64_t chosen_kept[VS_USER_EVENTS_MAX];
 	uint64_t chosen_checked_ms, chosen_sent_ms;
 	char chosen_failed[512];
-	uint32_t vm;
-	size_t n_followed;
-	int32_t followed[VS_THREADS_MAX]; /* ascending */
-	int32_t vcpus[VS_THREADS_MAX];    /* their indices, -1: no vCPU */
+	struct followed followed;
 };
 
 /* Returns the array with room for `wanted` members; NULL: no memory, the array stays as it is. */
@@ -380,9 +376,8 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 		goto fail;
 	h->writer = frame_writer_new(session_id);
 	h->stacks = stack_writer_new(h->hello.clock_hz, options->names, &h->kernel_names);
-	h->exits = exit_counts_new();
 	h->maker = frame_maker_new();
-	if (!h->writer || !h->stacks || !h->exits || !h->maker)
+	if (!h->writer || !h->stacks || !h->maker)
 		goto fail;
 	h->batcher = options->source ? batcher_new_from(options->source, h->writer)
 				     : batcher_new(h->capture, h->writer);
@@ -408,7 +403,7 @@ void host_stream_close(struct host_stream *h)
 		return;
 	batcher_free(h->batcher);
 	stack_writer_free(h->stacks);
-	exit_counts_free(h->exits);
+	followed_fini(&h->followed);
 	origins_asker_free(h->origins);
 	task_origins_free(h->own_origins);
 	frame_writer_free(h->writer);
@@ -449,55 +444,33 @@ const struct message_hello *host_stream_hello(const struct host_stream *h)
 	return &h->hello;
 }
 
-static bool info_has(const struct message_vm_info *info, int32_t tid)
-{
-	for (size_t i = 0; i < info->n_threads; i++) {
-		if (info->threads[i].tid == tid)
-			return true;
-	}
-	return false;
-}
-
 int host_stream_follow(struct host_stream *h, const struct message_vm_info *info)
 {
 	int first = 0, err;
 
-	if (h->capture) {
-		err = capture_level_set(h->capture, info->vm, h->options.level);
-		if (err)
-			return err;
-	}
-	if (!h->n_followed)
+	if (h->capture)
+		first = capture_level_set(h->capture, info->vm, h->options.level);
+	if (first)
+		return first;
+	if (!followed_has(&h->followed, info->vm))
 		stack_writer_expect(h->stacks, info->qemu_pid);
-	for (size_t i = 0; i < h->n_followed && h->capture; i++) {
-		/* One that ended is gone from the map already: no error. */
-		if (!info_has(info, h->followed[i]))
-			capture_remove_thread(h->capture, h->followed[i]);
-	}
-	h->n_followed = 0;
-	h->vm = info->vm;
-	for (size_t i = 0; i < info->n_threads; i++) {
-		const struct message_vm_thread *t = &info->threads[i];
-
-		/* Again for those known: a thread may have become a vCPU. */
-		err = h->capture ? capture_add_thread(h->capture, t->tid, info->qemu_pid, info->vm,
-						      t->is_vcpu)
-				 : 0;
-		if (err && err != -ESRCH && !first)
-			first = err;
-		h->vcpus[h->n_followed] = t->is_vcpu ? (int32_t)t->vcpu : -1;
-		h->followed[h->n_followed++] = t->tid;
-	}
+	first = followed_set(&h->followed, info, h->capture);
+	if (first == -ENOMEM)
+		return first;
 	err = payload_deliver(h, FRAME_VM_INFO, message_vm_info_pack(info, &h->payload));
 	return first ? first : err;
 }
 
 int host_stream_level(struct host_stream *h, enum capture_level level)
 {
+	int err = 0;
+
 	if (h->capture && level == CAPTURE_SUMMARY && !capture_summarises(h->capture))
 		return -EOPNOTSUPP;
 	h->options.level = level;
-	return h->capture && h->n_followed ? capture_level_set(h->capture, h->vm, level) : 0;
+	for (size_t i = 0; i < h->followed.n_vms && h->capture && !err; i++)
+		err = capture_level_set(h->capture, h->followed.vms[i].vm, level);
+	return err;
 }
 
 static void on_stack(void *context, const struct capture_stack *stack, uint64_t err_ticks)
@@ -594,22 +567,24 @@ static void on_exit_count(void *context, const struct capture_exit *exit)
 {
 	struct host_stream *h = context;
 
-	for (size_t i = 0; i < h->n_followed; i++) {
-		if (h->followed[i] == exit->tid && h->vcpus[i] >= 0)
-			exit_counts_add(h->exits, (uint32_t)h->vcpus[i], exit);
-	}
+	followed_count(&h->followed, exit);
 }
 
 /* What the kernel counted instead of emitting events. */
 static int exits_deliver(struct host_stream *h)
 {
-	struct message_exit_summary m = {.vm = h->vm, .host_tsc = clock_tsc_read()};
 	int err = h->capture ? capture_exits(h->capture, on_exit_count, h) : 0;
 
-	m.cells = (struct message_exit_cell *)exit_counts_take(h->exits, &m.n_cells);
-	if (err || !m.n_cells)
-		return err;
-	return payload_deliver(h, FRAME_EXIT_SUMMARY, message_exit_summary_pack(&m, &h->payload));
+	for (size_t i = 0; i < h->followed.n_vms && !err; i++) {
+		const struct followed_vm *vm = &h->followed.vms[i];
+		struct message_exit_summary m = {.vm = vm->vm, .host_tsc = clock_tsc_read()};
+
+		m.cells = (struct message_exit_cell *)exit_counts_take(vm->exits, &m.n_cells);
+		if (m.n_cells)
+			err = payload_deliver(h, FRAME_EXIT_SUMMARY,
+					      message_exit_summary_pack(&m, &h->payload));
+	}
+	return err;
 }
 
 int host_stream_heartbeat(struct host_stream *h)

@@ -63,11 +63,11 @@ const char *host_stream_events_failed(const struct host_stream *h);
 /* Returns the stream's HELLO, which the link also sends to an agent. Borrowed from the stream. */
 const struct message_hello *host_stream_hello(const struct host_stream *h);
 
-/* Follows exactly the threads of `info` from now on and writes VM_INFO. Returns 0 or the first
- * -errno; after the error of one thread it still follows the others. A thread that has ended is no
- * error. */
+/* Follows exactly the threads of `info`, of this VM, from now on and writes VM_INFO. The
+ * threads of other VMs stay. Returns 0 or the first -errno; after the error of one thread it
+ * still follows the others. A thread that has ended is no error. */
 int host_stream_follow(struct host_stream *h, const struct message_vm_info *info);
-/* Switches the level of the VM, also for later calls of host_stream_follow(). Returns 0 or -errno;
+/* Switches the level of all VMs, also for later calls of host_stream_follow(). Returns 0 or -errno;
  * -EOPNOTSUPP: the level needs BPF. */
 int host_stream_level(struct host_stream *h, enum capture_level level);
 /* Returns whether host_stream_drain() would write nothing; then it may be left out until the next

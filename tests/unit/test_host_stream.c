@@ -251,6 +251,30 @@ static void test_what_is_added_arrives(void **state)
 	assert_true(r->vm.threads[0].is_vcpu);
 }
 
+/* The threads of one do not replace those of another. */
+static void test_several_vms_are_announced(void **state)
+{
+	static const uint8_t want[] = {FRAME_HELLO, FRAME_CLOCK_SAMPLE, FRAME_VM_INFO,
+				       FRAME_VM_INFO, FRAME_VM_INFO};
+	static struct message_vm_info one = {.vm = 1, .name = "db", .qemu_pid = 12},
+				      two = {.vm = 2, .name = "web", .qemu_pid = 13};
+	struct rig *r = *state;
+
+	/* More than the first room for threads. */
+	one.n_threads = two.n_threads = 100;
+	for (int i = 0; i < 100; i++) {
+		one.threads[i] = (struct message_vm_thread){.tid = 100 + i, .is_vcpu = true};
+		two.threads[i] = (struct message_vm_thread){.tid = 300 + i, .is_vcpu = true};
+	}
+	assert_int_equal(host_stream_follow(r->stream, &one), 0);
+	assert_int_equal(host_stream_follow(r->stream, &two), 0);
+	one.n_threads = 99;
+	assert_int_equal(host_stream_follow(r->stream, &one), 0);
+	kinds_are(r, want, sizeof(want));
+	assert_string_equal(r->vm.name, "db");
+	assert_int_equal(host_stream_level(r->stream, CAPTURE_SUMMARY), 0);
+}
+
 /* Before the first event, and again for readers that come later. */
 static void test_chosen_events_are_described(void **state)
 {
@@ -279,6 +303,7 @@ int main(int argc, char **argv)
 		RIG(test_promises_hold_and_totals_balance),
 		RIG(test_stacks_follow_their_drain),
 		RIG(test_what_is_added_arrives),
+		RIG(test_several_vms_are_announced),
 		cmocka_unit_test_setup_teardown(test_chosen_events_are_described, rig_setup_chosen,
 						rig_teardown),
 	};
