@@ -67,7 +67,7 @@ static uint64_t tsc_at(const struct collector *c, uint64_t realtime_ns)
 /* Puts a note into the host's stream. */
 static void note_write_at(struct collector *c, enum note_kind kind, uint64_t tsc, const char *text)
 {
-	struct message_note note = {.vm = COLLECTOR_VM, .kind = kind, .host_tsc = tsc};
+	struct message_note note = {.vm = c->number, .kind = kind, .host_tsc = tsc};
 
 	snprintf(note.text, sizeof(note.text), "%s", text);
 	host_stream_note(c->host, &note);
@@ -261,6 +261,19 @@ static void quotas_follow(struct collector *c)
 	}
 }
 
+/* The collector of a VM that has ended runs on if others use its host stream. By then another
+ * process can have the process id of the VMM, and another agent can find the channel. */
+static void vm_check(struct collector *c)
+{
+	if (c->ended) {
+		collector_channel_close(c);
+		return;
+	}
+	if (c->vm)
+		rescan(c);
+	quotas_follow(c);
+}
+
 static void on_timer(uv_timer_t *timer);
 
 /* All collectors of a loop work at the same moments: it wakes up once for all of them. */
@@ -300,10 +313,12 @@ static bool beat_is_due(const struct collector *c, uint64_t now_ms, uint64_t per
 static void beat(struct collector *c, uint64_t now_ms)
 {
 	c->heartbeat_ms = now_ms;
-	c->held = host_stream_holds(c->host);
-	host_stream_heartbeat(c->host);
-	log_read(c, false);
-	if (c->cgroups)
+	if (!c->beside) {
+		c->held = host_stream_holds(c->host);
+		host_stream_heartbeat(c->host);
+		log_read(c, false);
+	}
+	if (c->cgroups && !c->ended)
 		cgroups_read(c->cgroups, clock_tsc_read, on_quota, c);
 }
 
@@ -311,29 +326,29 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct collector *c = timer->data;
 	const uint64_t now_ms = uv_now(c->loop);
-	const bool idle = host_stream_is_idle(c->host);
+	const bool owns = !c->beside, idle = owns && host_stream_is_idle(c->host);
 	bool quiet, beats;
 
 	c->drained = 0;
-	if (!idle)
+	if (owns && !idle)
 		host_drain(c, now_ms);
-	quiet = c->vm && !c->tasks && now_ms - c->active_ms >= QUIET_AFTER_MS;
+	/* The events of a borrowed stream are not only this VM's. */
+	quiet = c->vm && !c->tasks && owns && now_ms - c->active_ms >= QUIET_AFTER_MS;
 	beats = beat_is_due(c, now_ms, quiet ? QUIET_HEARTBEAT_MS : HEARTBEAT_MS);
 	if (idle && beats)
 		host_drain(c, now_ms);
-	clocks_drain(c, now_ms);
+	if (!c->ended)
+		clocks_drain(c, now_ms);
 	if (beats)
 		beat(c, now_ms);
 	timer_start(c, is_calm(c) ? HEARTBEAT_MS : DRAIN_MS);
-	if (c->has_channel && !c->link && now_ms >= c->channel.next_ms)
+	if (c->has_channel && !c->link && !c->ended && now_ms >= c->channel.next_ms)
 		collector_channel_try(c);
 	if (now_ms - c->rescan_ms >= (quiet ? QUIET_RESCAN_MS : RESCAN_MS)) {
 		c->rescan_ms = now_ms;
 		vm_lines_hidden(c);
-		if (c->vm)
-			rescan(c);
+		vm_check(c);
 		tasks_check(c);
-		quotas_follow(c);
 	}
 }
 
@@ -354,6 +369,17 @@ static void losses_say(const struct collector *c)
 		say(c, "this kernel lacks %s", lost);
 }
 
+static int vm_follow(struct collector *c, char *why, size_t why_bytes)
+{
+	int err = host_stream_follow(c->host, vm_info(c->vm));
+
+	if (err)
+		snprintf(why, why_bytes, "threads of %s %d cannot be followed: %s",
+			 vm_identity_vmm(vm_identity(c->vm)), vm_info(c->vm)->qemu_pid,
+			 strerror(-err));
+	return err;
+}
+
 static int host_open(struct collector *c, const struct collector_options *options, char *why,
 		     size_t why_bytes)
 {
@@ -370,6 +396,10 @@ static int host_open(struct collector *c, const struct collector_options *option
 					   .context = c};
 	int err;
 
+	if (c->beside) {
+		c->host = c->beside->host;
+		return vm_follow(c, why, why_bytes);
+	}
 	if (c->tasks)
 		host.watches = watched_tasks_list(c->tasks, &host.n_watches);
 	err = host_stream_open(&host, &c->host, why, why_bytes);
@@ -387,11 +417,7 @@ static int host_open(struct collector *c, const struct collector_options *option
 		say(c, "%s", host_stream_events_failed(c->host));
 	if (!c->vm)
 		return 0;
-	err = host_stream_follow(c->host, vm_info(c->vm));
-	if (err)
-		snprintf(why, why_bytes, "threads of %s %d cannot be followed: %s",
-			 vm_identity_vmm(vm_identity(c->vm)), vm_info(c->vm)->qemu_pid,
-			 strerror(-err));
+	err = vm_follow(c, why, why_bytes);
 	/* The daemon's VMs share one capture: doctor says it once. */
 	if (!err && !options->shared)
 		losses_say(c);
@@ -419,8 +445,7 @@ static int clocks_open(struct collector *c, enum backend_choice backend)
 
 	if (strcmp(info->accelerator, "kvm") != 0)
 		return 0;
-	vm_clocks_open(c->host, backend, info->qemu_pid, COLLECTOR_VM, &c->clocks, why,
-		       sizeof(why));
+	vm_clocks_open(c->host, backend, info->qemu_pid, c->number, &c->clocks, why, sizeof(why));
 	if (why[0])
 		say(c, "%s", why);
 	return c->clocks ? protection_note(c, vm_clocks_protection(c->clocks)) : 0;
@@ -449,8 +474,9 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		   const struct collector_sink *sink, struct collector **out, char *why,
 		   size_t why_bytes)
 {
-	const struct vm_options vm = {
-		.number = COLLECTOR_VM, .pid = options->pid, .qmp_path = options->qmp_path};
+	const struct vm_options vm = {.number = options->number ? options->number : COLLECTOR_VM,
+				      .pid = options->pid,
+				      .qmp_path = options->qmp_path};
 	const bool has_vm = options->vm || options->pid || options->qmp_path || !options->tasks;
 	struct collector *c = calloc(1, sizeof(*c));
 	int err = 0;
@@ -464,7 +490,9 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	c->sink = *sink;
 	c->pidfd = -1;
 	c->vm = options->vm;
-	c->tasks = options->tasks;
+	c->number = vm.number;
+	c->beside = options->beside;
+	c->tasks = c->beside ? NULL : options->tasks;
 	if (options->channel)
 		collector_channel_plan(c, options);
 	if (options->channel && !options->channel_can_wait) {
@@ -485,7 +513,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		goto fail;
 	if (options->channel)
 		collector_channel_try(c);
-	if (!kernel_log_open(&c->log))
+	if (!c->beside && !kernel_log_open(&c->log))
 		log_read(c, true);
 	c->cgroups = cgroups_new(NULL);
 	quotas_follow(c);
@@ -528,11 +556,12 @@ void collector_stop(struct collector *c)
 {
 	if (c->stopped)
 		return;
-	if (c->host) {
+	if (c->host && !c->beside)
 		host_stream_finish(c->host, uv_now(c->loop));
+	if (c->host)
 		clocks_drain(c, uv_now(c->loop));
+	if (c->host && !c->beside)
 		host_stream_heartbeat(c->host);
-	}
 	c->stopped = true;
 	collector_channel_close(c);
 	if (c->timer_open)
@@ -552,7 +581,8 @@ void collector_close(struct collector *c)
 		return;
 	collector_stop(c);
 	vm_clocks_close(c->clocks);
-	host_stream_close(c->host);
+	if (!c->beside)
+		host_stream_close(c->host);
 	vm_close(c->vm);
 	cgroups_free(c->cgroups);
 	kernel_log_close(c->log);

@@ -26,13 +26,22 @@
 #include "host-collector/record/host_stream.h"
 #include "host-collector/record/watched_tasks.h"
 
-/* The number of the VM that a collector follows. Frames of its guest have this source. */
+/* The number of the VM that a collector follows, unless its options contain another one. Frames of
+ * its guest have this source. */
 enum { COLLECTOR_VM = 1 };
+
+struct collector;
 
 struct collector_options {
 	pid_t pid;            /* process id of the VMM; 0: find it by QMP */
 	const char *qmp_path; /* path of the QMP socket; NULL: find the VM by pid */
-	/* An open VM with number COLLECTOR_VM, which the collector owns from now on, also on error.
+	uint32_t number;      /* of the VM; 0: COLLECTOR_VM */
+	/* NULL: the collector has a host stream of its own. Otherwise it writes to the host stream
+	 * of this collector, which captures for both: only the options of the VM and of its channel
+	 * have an effect. Its sink receives the frames of its guest only. The other collector must
+	 * be stopped and closed after it, and runs on if its own VM ends. */
+	struct collector *beside;
+	/* An open VM with number `number`, which the collector owns from now on, also on error.
 	 * NULL: open it. */
 	struct vm *vm;
 	const char *channel; /* address of the channel (link/address.h); NULL: host side only */
@@ -73,8 +82,6 @@ struct collector_sink {
 	void *context;
 };
 
-struct collector;
-
 /* Starts a collector. Borrows the strings of the options until it returns; see also
  * channel_can_wait. The sink may receive frames before it returns. Returns 0, or -errno with one
  * line in `why`: -EINVAL (address of the channel), -EOPNOTSUPP (no VM, and none of the events can
@@ -103,6 +110,7 @@ struct collector_status {
 	/* Borrowed until the next iteration of the loop. NULL: there is no VM. */
 	const struct message_vm_info *vm;
 	size_t n_vcpus;
+	bool ended;          /* `ended` of the sink was called */
 	bool paused;         /* QMP reports that the VM is paused */
 	const char *backend; /* "BPF" or "perf"; borrowed from the collector */
 	struct host_stream_stats host;

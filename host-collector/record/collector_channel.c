@@ -21,7 +21,9 @@ static void link_frame(void *context, struct frame_item *frame, uint64_t arrival
 	struct collector *c = context;
 
 	c->heard_ms = c->active_ms = uv_now(c->loop);
-	c->sink.frame(c->sink.context, COLLECTOR_VM, arrival_tsc, frame);
+	if (c->beside)
+		c->beside->active_ms = c->active_ms;
+	c->sink.frame(c->sink.context, c->number, arrival_tsc, frame);
 }
 
 static void link_observation(void *context, const struct message_echo_observation *observation)
@@ -35,7 +37,7 @@ static void link_observation(void *context, const struct message_echo_observatio
 		.received = {mine.host_received},
 	};
 
-	mine.vm = COLLECTOR_VM;
+	mine.vm = c->number;
 	host_stream_observation(c->host, &mine);
 	if (c->echo)
 		echo_sync_add(c->echo, &echo);

@@ -16,6 +16,8 @@ struct collector {
 	struct collector_sink sink;
 	struct vm *vm;                     /* NULL: none, only `tasks` */
 	const struct watched_tasks *tasks; /* NULL: none */
+	uint32_t number;                   /* of the VM */
+	struct collector *beside;          /* owns and drains `host`; NULL: this collector does */
 	struct host_stream *host;
 	struct vm_clocks *clocks; /* NULL: not KVM, or not available */
 	struct guest_link *link;  /* NULL: none, or stopped */

@@ -14,6 +14,7 @@ void collector_status_get(const struct collector *c, struct collector_status *ou
 		out->n_vcpus = vm_n_vcpus(c->vm);
 		out->paused = vm_paused(c->vm);
 	}
+	out->ended = c->ended;
 	out->backend = host_stream_backend(c->host);
 	host_stream_stats_get(c->host, &out->host);
 	out->has_channel = c->has_channel;
