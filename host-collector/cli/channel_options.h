@@ -11,30 +11,37 @@ struct channel_arguments {
 	struct link_security security;
 };
 
+#define CHANNEL_HELP                                                                                 \
+	"the channel to the agent: the PATH of the virtio-serial port's socket, tcp:HOST:PORT, or, " \
+	"to wait for the agent, vsock:[CID:]PORT, listen:unix:PATH, listen:tls:HOST:PORT, "          \
+	"listen:tcp:HOST:PORT, or hybrid:PATH, PATH of the vsock socket of Firecracker or Cloud "    \
+	"Hypervisor"
+
 /* at: offset of a struct channel_arguments in the command's struct */
-#define CHANNEL_OPTION_ROWS(at)                                                                        \
-	{.name = "channel",                                                                            \
+#define CHANNEL_OPTION_ROWS(at)                                                                    \
+	{.name = "channel",                                                                        \
+	 .type = OPTION_STRING,                                                                    \
+	 .offset = (at) + offsetof(struct channel_arguments, address),                             \
+	 .value = "ADDRESS",                                                                       \
+	 .help = CHANNEL_HELP},                                                                    \
+		CHANNEL_SECURITY_ROWS((at) + offsetof(struct channel_arguments, security))
+
+/* at: offset of a struct link_security in the command's struct */
+#define CHANNEL_SECURITY_ROWS(at)                                                                      \
+	{.name = "psk",                                                                                \
 	 .type = OPTION_STRING,                                                                        \
-	 .offset = (at) + offsetof(struct channel_arguments, address),                                 \
-	 .value = "ADDRESS",                                                                           \
-	 .help = "the channel to the agent: the PATH of the virtio-serial port's socket, "             \
-		 "tcp:HOST:PORT, or, to wait for the agent, vsock:[CID:]PORT, "                        \
-		 "listen:unix:PATH, listen:tls:HOST:PORT, listen:tcp:HOST:PORT, or hybrid:PATH, "      \
-		 "PATH of the vsock socket of Firecracker or Cloud Hypervisor"},                       \
-		{.name = "psk",                                                                        \
-		 .type = OPTION_STRING,                                                                \
-		 .offset = (at) + offsetof(struct channel_arguments, security.psk_path),               \
-		 .value = "FILE",                                                                      \
-		 .help = "with listen:tls: the file with the keys, one IDENTITY:KEY per line, KEY in " \
-			 "hexadecimal digits"},                                                        \
+	 .offset = (at) + offsetof(struct link_security, psk_path),                                    \
+	 .value = "FILE",                                                                              \
+	 .help = "with listen:tls: the file with the keys, one IDENTITY:KEY per line, KEY in "         \
+		 "hexadecimal digits"},                                                                \
 		{.name = "psk-identity",                                                               \
 		 .type = OPTION_STRING,                                                                \
-		 .offset = (at) + offsetof(struct channel_arguments, security.psk_identity),           \
+		 .offset = (at) + offsetof(struct link_security, psk_identity),                        \
 		 .value = "NAME",                                                                      \
 		 .help = "the identity of this VM, if --psk has several lines"},                       \
 	{                                                                                              \
 		.name = "insecure-plain-tcp", .type = OPTION_FLAG,                                     \
-		.offset = (at) + offsetof(struct channel_arguments, security.insecure_plain_tcp),      \
+		.offset = (at) + offsetof(struct link_security, insecure_plain_tcp),                   \
 		.help = "allow TCP without TLS to other machines; others can read and change what is " \
 			"sent"                                                                         \
 	}

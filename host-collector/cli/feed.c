@@ -25,8 +25,16 @@ struct counts {
 	uint64_t host_emitted, host_dropped, guest_emitted, guest_dropped;
 };
 
+/* A VM that this process captures. */
+struct feed_vm {
+	struct feed *feed;
+	struct collector *collector; /* NULL while it is opened */
+	pid_t pid;
+};
+
 struct feed {
-	struct collector *collector; /* NULL: the daemon's */
+	struct feed_vm vms[FEED_VMS_MAX];
+	size_t n_vms, n_ended; /* 0 VMs: the daemon captures it */
 	struct collector_sink sink;
 	struct feed_place place;
 	bool no_guest, piped, stopped, ended;
@@ -47,6 +55,65 @@ static void end(struct feed *f, const char *why)
 		return;
 	f->ended = true;
 	f->sink.ended(f->sink.context, why);
+}
+
+/* ---- collectors of this process ---- */
+
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
+{
+	const struct feed_vm *vm = context;
+
+	vm->feed->sink.frame(vm->feed->sink.context, source, arrival_tsc, frame);
+}
+
+/* With several VMs, a line names its VM. */
+static void on_say(void *context, const char *line)
+{
+	const struct feed_vm *vm = context;
+	const struct feed *f = vm->feed;
+	struct collector_status s;
+	char named[512 + VS_TEXT_MAX];
+
+	if (f->n_vms < 2 && vm == f->vms) {
+		f->sink.say(f->sink.context, line);
+		return;
+	}
+	if (vm->collector) {
+		collector_status_get(vm->collector, &s);
+		snprintf(named, sizeof(named), "%s: %s", s.vm->name, line);
+	} else {
+		snprintf(named, sizeof(named), "process %d: %s", (int)vm->pid, line);
+	}
+	f->sink.say(f->sink.context, named);
+}
+
+static void on_ended(void *context, const char *why)
+{
+	struct feed *f = ((struct feed_vm *)context)->feed;
+	char line[256];
+
+	if (++f->n_ended >= f->n_vms) {
+		end(f, why);
+		return;
+	}
+	snprintf(line, sizeof(line), "%.160s: the other VMs are still recorded", why);
+	f->sink.say(f->sink.context, line);
+}
+
+static int collector_add(struct feed *f, uv_loop_t *loop, const struct feed_place *place,
+			 const struct collector_options *options, char *why, size_t why_bytes)
+{
+	struct feed_vm *vm = &f->vms[f->n_vms];
+	const struct collector_sink sink = {on_frame, on_say, on_ended, vm};
+	struct collector_options direct = *options;
+	int err;
+
+	*vm = (struct feed_vm){.feed = f, .pid = place->pid};
+	direct.pid = place->pid;
+	direct.qmp_path = place->qmp;
+	err = collector_open(loop, &direct, &sink, &vm->collector, why, why_bytes);
+	f->n_vms += !err;
+	return err;
 }
 
 /* ---- what the daemon tells beside frames ---- */
@@ -250,7 +317,6 @@ int feed_open(uv_loop_t *loop, const struct feed_place *place,
 	      const struct collector_options *options, bool no_guest,
 	      const struct collector_sink *sink, struct feed **out, char *why, size_t why_bytes)
 {
-	struct collector_options direct = *options;
 	struct feed *f = calloc(1, sizeof(*f));
 	char line[640];
 	int err;
@@ -263,11 +329,9 @@ int feed_open(uv_loop_t *loop, const struct feed_place *place,
 	f->sink = *sink;
 	f->no_guest = no_guest;
 	f->status.host.kernel_names = true;
-	direct.pid = place->pid;
-	direct.qmp_path = place->qmp;
 	if (!place->by_daemon) {
 		descriptors_allow();
-		err = collector_open(loop, &direct, sink, &f->collector, why, why_bytes);
+		err = collector_add(f, loop, place, options, why, why_bytes);
 	} else {
 		err = stream_open(f, loop, why, why_bytes);
 		snprintf(line, sizeof(line),
@@ -285,11 +349,27 @@ int feed_open(uv_loop_t *loop, const struct feed_place *place,
 	return 0;
 }
 
+int feed_add(struct feed *f, uv_loop_t *loop, const struct feed_place *place, const char *channel,
+	     const struct collector_options *options, char *why, size_t why_bytes)
+{
+	struct collector_options more = *options;
+
+	if (f->n_vms == FEED_VMS_MAX) {
+		snprintf(why, why_bytes, "more than %d VMs", FEED_VMS_MAX);
+		return -ENOSPC;
+	}
+	more.channel = channel;
+	more.number = COLLECTOR_VM + (uint32_t)f->n_vms;
+	more.beside = f->vms[0].collector;
+	return collector_add(f, loop, place, &more, why, why_bytes);
+}
+
 void feed_stop(struct feed *f)
 {
-	if (f->collector)
-		collector_stop(f->collector);
-	else if (!f->stopped && f->piped)
+	/* The first one, whose host stream they share, last. */
+	for (size_t i = f->n_vms; i-- > 0;)
+		collector_stop(f->vms[i].collector);
+	if (!f->n_vms && !f->stopped && f->piped)
 		uv_read_stop((uv_stream_t *)&f->pipe);
 	f->stopped = true;
 }
@@ -312,12 +392,12 @@ void feed_close(struct feed *f)
 	if (!f)
 		return;
 	feed_stop(f);
-	if (f->collector)
+	if (f->n_vms)
 		detach_begin(&detach);
-	collector_close(f->collector);
-	if (f->collector && !detach_end(&detach, DETACH_WAIT_MS))
+	for (size_t i = f->n_vms; i-- > 0;)
+		collector_close(f->vms[i].collector);
+	if (f->n_vms && !detach_end(&detach, DETACH_WAIT_MS))
 		fprintf(stderr, DETACH_GOES_ON);
-	f->collector = NULL;
 	if (f->piped)
 		uv_close((uv_handle_t *)&f->pipe, pipe_closed);
 	else
@@ -328,10 +408,12 @@ int feed_level(struct feed *f, enum capture_level level)
 {
 	struct json_object *request, *reply = NULL;
 	char why[256];
-	int err;
+	int err = 0;
 
-	if (f->collector)
-		return collector_level(f->collector, level);
+	for (size_t i = 0; i < f->n_vms && !err; i++)
+		err = collector_level(f->vms[i].collector, level);
+	if (f->n_vms)
+		return err;
 	request = json_object_new_object();
 	json_object_object_add(request, "command", json_object_new_string("level"));
 	json_object_object_add(request, "vm", json_object_new_string(f->place.vm));
@@ -364,13 +446,88 @@ void feed_guest_text(const struct collector_status *s, char *out, size_t out_byt
 			 s->has_channel ? states[s->link.state] : "host only");
 }
 
+/* LINK_TALKING is the best state. */
+static bool link_is_worse(enum link_state a, enum link_state b)
+{
+	return a != LINK_TALKING && (b == LINK_TALKING || a < b);
+}
+
+static void counts_add(struct collector_status *sum, const struct collector_status *s)
+{
+	struct guest_session_stats *session = &sum->link.decoder.session;
+	const struct guest_session_stats *more = &s->link.decoder.session;
+
+	sum->n_vcpus += s->n_vcpus;
+	sum->link.frames += s->link.frames;
+	session->damaged += more->damaged;
+	session->skipped_bytes += more->skipped_bytes;
+	session->replayed += more->replayed;
+	sum->guest_emitted += s->guest_emitted;
+	sum->guest_dropped += s->guest_dropped;
+}
+
+static void guest_copy(struct collector_status *to, const struct collector_status *from)
+{
+	to->has_channel = from->has_channel;
+	to->link.state = from->link.state;
+	to->agent_silent_ms = from->agent_silent_ms;
+	to->clock_known = from->clock_known;
+	to->clock_exact = from->clock_exact;
+	to->clock_contested = from->clock_contested;
+	to->clock_error_ns = from->clock_error_ns;
+}
+
+static void guest_add(struct collector_status *sum, const struct collector_status *s)
+{
+	if (link_is_worse(s->link.state, sum->link.state))
+		sum->link.state = s->link.state;
+	if (s->agent_silent_ms > sum->agent_silent_ms)
+		sum->agent_silent_ms = s->agent_silent_ms;
+	sum->clock_known &= s->clock_known;
+	sum->clock_exact &= s->clock_exact;
+	sum->clock_contested |= s->clock_contested;
+	if (s->clock_error_ns > sum->clock_error_ns)
+		sum->clock_error_ns = s->clock_error_ns;
+}
+
+void feed_status_add(struct collector_status *sum, const struct collector_status *s)
+{
+	counts_add(sum, s);
+	if (s->ended && !sum->ended)
+		return;
+	if (sum->ended && !s->ended) {
+		sum->paused = s->paused;
+		guest_copy(sum, s);
+	} else {
+		sum->paused |= s->paused;
+		if (!sum->has_channel)
+			guest_copy(sum, s);
+		else if (s->has_channel)
+			guest_add(sum, s);
+	}
+	sum->ended = s->ended;
+}
+
 void feed_status_get(struct feed *f, struct collector_status *out)
 {
-	if (f->collector) {
-		collector_status_get(f->collector, out);
-		return;
+	struct collector_status more;
+
+	for (size_t i = 0; i < f->n_vms; i++) {
+		collector_status_get(f->vms[i].collector, i ? &more : out);
+		if (i)
+			feed_status_add(out, &more);
 	}
+	if (f->n_vms)
+		return;
 	*out = f->status;
 	out->vm = &f->vm;
 	out->backend = f->backend;
+}
+
+bool feed_vm_status_get(struct feed *f, size_t index, struct collector_status *out)
+{
+	if (index >= f->n_vms)
+		return false;
+	collector_status_get(f->vms[index].collector, out);
+	return true;
 }

@@ -22,29 +22,35 @@ struct feed_arguments {
 	uint64_t pid;
 };
 
+#define FEED_PID_HELP "the process ID of the VM's VMM (any VMM)"
+#define FEED_QMP_HELP "the path of the VM's QMP socket, instead of --pid or in addition to it"
+#define FEED_VM_HELP  "the name of the VM in the daemon, or in the output of `list --all`"
+#define FEED_CONTROL_HELP                                                                          \
+	"the daemon's control socket (default " DAEMON_CONTROL_PATH                                \
+	"); the events of a VM that the daemon watches come from it"
+
 /* at: offset of a struct feed_arguments in the command's struct */
-#define FEED_OPTION_ROWS(at)                                                                        \
-	{.name = "pid",                                                                             \
-	 .letter = 'p',                                                                             \
-	 .type = OPTION_NUMBER,                                                                     \
-	 .offset = (at) + offsetof(struct feed_arguments, pid),                                     \
-	 .value = "N",                                                                              \
-	 .help = "the process ID of the VM's VMM (any VMM)"},                                       \
-		{.name = "qmp",                                                                     \
-		 .type = OPTION_STRING,                                                             \
-		 .offset = (at) + offsetof(struct feed_arguments, qmp),                             \
-		 .value = "PATH",                                                                   \
-		 .help = "the path of the VM's QMP socket, instead of --pid or in addition to it"}, \
-		{.name = "vm",                                                                      \
-		 .type = OPTION_STRING,                                                             \
-		 .offset = (at) + offsetof(struct feed_arguments, vm),                              \
-		 .value = "NAME",                                                                   \
-		 .help = "the name of the VM in the daemon, or in the output of `list --all`"},     \
-	{                                                                                           \
-		.name = "control", .type = OPTION_STRING,                                           \
-		.offset = (at) + offsetof(struct feed_arguments, control), .value = "PATH",         \
-		.help = "the daemon's control socket (default " DAEMON_CONTROL_PATH                 \
-			"); the events of a VM that the daemon watches come from it"                \
+#define FEED_OPTION_ROWS(at)                                                                       \
+	{.name = "pid",                                                                            \
+	 .letter = 'p',                                                                            \
+	 .type = OPTION_NUMBER,                                                                    \
+	 .offset = (at) + offsetof(struct feed_arguments, pid),                                    \
+	 .value = "N",                                                                             \
+	 .help = FEED_PID_HELP},                                                                   \
+		{.name = "qmp",                                                                    \
+		 .type = OPTION_STRING,                                                            \
+		 .offset = (at) + offsetof(struct feed_arguments, qmp),                            \
+		 .value = "PATH",                                                                  \
+		 .help = FEED_QMP_HELP},                                                           \
+		{.name = "vm",                                                                     \
+		 .type = OPTION_STRING,                                                            \
+		 .offset = (at) + offsetof(struct feed_arguments, vm),                             \
+		 .value = "NAME",                                                                  \
+		 .help = FEED_VM_HELP},                                                            \
+	{                                                                                          \
+		.name = "control", .type = OPTION_STRING,                                          \
+		.offset = (at) + offsetof(struct feed_arguments, control), .value = "PATH",        \
+		.help = FEED_CONTROL_HELP                                                          \
 	}
 
 /* The source that feed_find() selected. */
@@ -59,14 +65,14 @@ struct feed_place {
 	const char *qmp;
 };
 
-/* Returns whether the arguments name a VM. */
-bool feed_arguments_any(const struct feed_arguments *a);
 /* Returns "" or the error in the arguments, for the user. */
 const char *feed_arguments_check(const struct feed_arguments *a);
 /* Selects the source: asks the daemon, if it runs, whether it watches the VM; otherwise finds a VM
  * by its name. Returns 0, or -errno with one line in `why`: -ENOENT (no VM, or several, with this
  * name), -EAGAIN (the daemon waits for the VM). */
 int feed_find(const struct feed_arguments *a, struct feed_place *out, char *why, size_t why_bytes);
+
+enum { FEED_VMS_MAX = 64 };
 
 struct feed;
 
@@ -77,12 +83,28 @@ struct feed;
 int feed_open(uv_loop_t *loop, const struct feed_place *place,
 	      const struct collector_options *options, bool no_guest,
 	      const struct collector_sink *sink, struct feed **out, char *why, size_t why_bytes);
+/* Adds another VM to a source that this process captures, before the loop runs: its events are in
+ * the same host stream, and the frames of its guest have the next number as their source
+ * (collector_options.beside). channel: address of its channel, NULL: none. The other options must
+ * be those of feed_open(). Lines for the user then begin with the name of their VM. The source ends
+ * when all its VMs have ended. Returns 0, -ENOSPC beyond FEED_VMS_MAX, or the errors of
+ * feed_open(). */
+int feed_add(struct feed *f, uv_loop_t *loop, const struct feed_place *place, const char *channel,
+	     const struct collector_options *options, char *why, size_t why_bytes);
 /* Like the functions of collector.h. For a VM of the daemon, the status counts from feed_open()
  * on. */
 void feed_stop(struct feed *f);
 void feed_close(struct feed *f); /* NULL is allowed */
 int feed_level(struct feed *f, enum capture_level level);
+/* With several VMs, `out->vm` is the first one; feed_status_add() defines the rest. */
 void feed_status_get(struct feed *f, struct collector_status *out);
+/* Adds the status of another VM of the same host stream: adds up the counts of vCPUs and of the
+ * guests; the state of channel and clock becomes that of the VM where it is worst. A VM that has
+ * ended adds only counts, unless all have ended. */
+void feed_status_add(struct collector_status *sum, const struct collector_status *s);
+/* Gets the status of the VM at `index`, from 0, of a source that this process captures. Returns
+ * false if there are fewer VMs. */
+bool feed_vm_status_get(struct feed *f, size_t index, struct collector_status *out);
 /* Writes the state of the guest side for the user, for example "agent ok", "agent silent for 25 s"
  * or "no agent yet". */
 void feed_guest_text(const struct collector_status *s, char *out, size_t out_bytes);

@@ -14,11 +14,6 @@
 
 enum { FOUND_MAX = 1024 };
 
-bool feed_arguments_any(const struct feed_arguments *a)
-{
-	return a->vm || a->pid || a->qmp;
-}
-
 const char *feed_arguments_check(const struct feed_arguments *a)
 {
 	if (!a->vm == !(a->pid || a->qmp))

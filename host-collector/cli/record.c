@@ -11,15 +11,16 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "host-collector/cli/channel_options.h"
 #include "clock/sample.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/event_options.h"
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
 #include "host-collector/cli/task_options.h"
+#include "host-collector/cli/vms_options.h"
 #include "host-collector/cli/workload.h"
 #include "host-collector/util/escape.h"
+#include "proto/buffer.h"
 #include "proto/log_writer.h"
 #include "proto/program/main_loop.h"
 #include "proto/recording.h"
@@ -33,9 +34,9 @@ enum {
 };
 
 struct record_options {
-	struct feed_arguments which;
+	struct vms_arguments which;
 	const char *output;
-	struct channel_arguments channel;
+	struct link_security security;
 	struct guest_arguments guest;
 	struct event_arguments events;
 	struct task_arguments tasks;
@@ -47,8 +48,8 @@ struct record_options {
 
 #define ROW(field) offsetof(struct record_options, field)
 static const struct option_spec record_option_table[] = {
-	FEED_OPTION_ROWS(ROW(which)),
-	CHANNEL_OPTION_ROWS(ROW(channel)),
+	VMS_OPTION_ROWS(ROW(which)),
+	CHANNEL_SECURITY_ROWS(ROW(security)),
 	GUEST_OPTION_ROWS(ROW(guest)),
 	EVENT_OPTION_ROWS(ROW(events)),
 	TASK_OPTION_ROWS(ROW(tasks)),
@@ -110,8 +111,11 @@ struct record {
 	struct watched_tasks *tasks;  /* NULL: only those of the VM */
 	struct workload workload;
 	struct main_loop loop;
-	struct feed_place place;
+	size_t n_vms; /* 0: only `tasks` */
+	struct feed_place places[FEED_VMS_MAX];
 	struct feed *feed;
+	bool opened;              /* all VMs are */
+	struct byte_buffer early; /* frames of before: each a struct early_frame and its bytes */
 	struct recording_writer *writer;
 	struct log_writer *log; /* of the lines and the status */
 	int write_error;
@@ -119,6 +123,12 @@ struct record {
 	uint64_t begin_ms, status_ms, flush_ms;
 	uint64_t host_events, guest_events; /* at the last status */
 	int exit_code;
+};
+
+struct early_frame {
+	uint32_t source;
+	uint64_t arrival_tsc;
+	size_t len;
 };
 
 static void line_clear(struct record *r)
@@ -136,7 +146,8 @@ static void on_say(void *context, const char *line)
 	log_writer_line(r->log, "%s", escape(line).text);
 }
 
-/* The file is created with the first frame: a start that fails leaves an older recording alone. */
+/* The file is created with the first frame after the start: a start that fails leaves an older
+ * recording alone. */
 static int writer_open(struct record *r)
 {
 	return recording_writer_open(r->options.output, 0, (uint64_t)clock_realtime_ns(),
@@ -162,10 +173,15 @@ static void write_failed(struct record *r, int err)
 	main_loop_stop(&r->loop);
 }
 
-static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
+static int early_keep(struct record *r, const struct early_frame *head, const uint8_t *bytes)
 {
-	struct record *r = context;
-	struct frame_view view = {0};
+	int err = byte_buffer_append(&r->early, head, sizeof(*head));
+
+	return err ? err : byte_buffer_append(&r->early, bytes, head->len);
+}
+
+static void frame_store(struct record *r, const struct early_frame *head, const uint8_t *bytes)
+{
 	int err = 0;
 
 	if (r->write_error)
@@ -173,10 +189,35 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struc
 	if (!r->writer)
 		err = writer_open(r);
 	if (!err)
-		err = frame_item_frame(frame, &view);
-	if (!err)
-		err = recording_writer_append(r->writer, source, arrival_tsc, view.bytes, view.len);
+		err = recording_writer_append(r->writer, head->source, head->arrival_tsc, bytes,
+					      head->len);
 	write_failed(r, err);
+}
+
+static void early_write(struct record *r)
+{
+	struct early_frame head;
+
+	r->opened = true;
+	for (size_t at = 0; at < r->early.len; at += sizeof(head) + head.len) {
+		memcpy(&head, r->early.data + at, sizeof(head));
+		frame_store(r, &head, r->early.data + at + sizeof(head));
+	}
+	byte_buffer_fini(&r->early);
+}
+
+static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
+{
+	struct record *r = context;
+	struct frame_view view = {0};
+	int err = frame_item_frame(frame, &view);
+	const struct early_frame head = {
+		.source = source, .arrival_tsc = arrival_tsc, .len = view.len};
+
+	if (!err && r->opened)
+		frame_store(r, &head, view.bytes);
+	else
+		write_failed(r, err ? err : early_keep(r, &head, view.bytes));
 }
 
 static void on_ended(void *context, const char *why)
@@ -316,6 +357,25 @@ static void on_level_signal(void *context, int number)
 		log_writer_line(r->log, "the level is now %s", level_names[level]);
 }
 
+/* Names the guests that have a channel and sent nothing. */
+static void guests_print(const struct record *r, const struct collector_status *s)
+{
+	if (r->n_vms < 2 && s->has_channel && !s->link.frames)
+		log_writer_line(r->log,
+				"no data arrived from the guest: the recording has only the host "
+				"side");
+	for (size_t i = 0; r->n_vms > 1 && i < r->n_vms; i++) {
+		struct collector_status vm;
+
+		if (!feed_vm_status_get(r->feed, i, &vm) || !vm.has_channel || vm.link.frames)
+			continue;
+		log_writer_line(r->log,
+				"no data arrived from the guest of %s: the recording has only its "
+				"host side",
+				vm.vm->name);
+	}
+}
+
 /* What was recorded, in a line or two. */
 static void summary_print(struct record *r)
 {
@@ -324,19 +384,18 @@ static void summary_print(struct record *r)
 	char frames[48] = "", of[VS_TEXT_MAX + 64] = "";
 
 	feed_status_get(r->feed, &s);
-	if (s.vm)
+	if (r->n_vms > 1)
+		snprintf(of, sizeof(of), " of %zu VMs (%zu vCPUs)", r->n_vms, s.n_vcpus);
+	else if (s.vm)
 		snprintf(of, sizeof(of), " of %s (%zu vCPU%s)", s.vm->name, s.n_vcpus,
 			 s.n_vcpus == 1 ? "" : "s");
-	if (s.has_channel)
+	if (s.has_channel || s.link.frames)
 		snprintf(frames, sizeof(frames), ", %" PRIu64 " guest frames", s.link.frames);
 	log_writer_line(r->log, "%s: %.1f s%s, %" PRIu64 " host events by %s%s, lost %" PRIu64,
 			path, (double)(clock_monotonic_ms() - r->begin_ms) / 1000, of,
 			s.host.events.emitted, s.backend, frames, lost_events(&s));
 	events_print(r, &s.host);
-	if (s.has_channel && !s.link.frames)
-		log_writer_line(r->log,
-				"no data arrived from the guest: the recording has only the host "
-				"side");
+	guests_print(r, &s);
 	if (s.link.decoder.session.damaged || s.link.decoder.session.skipped_bytes ||
 	    s.link.decoder.session.replayed)
 		log_writer_line(r->log,
@@ -371,9 +430,9 @@ static const char *tasks_check(const struct record_options *o)
 	if (!o->events.events.n)
 		return "--tid, --cgroup and a command choose whose events are recorded: also give the "
 		       "events, with -e EVENT";
-	if (feed_arguments_any(&o->which))
+	if (vms_arguments_count(&o->which))
 		return "";
-	if (o->channel.address || o->no_guest || o->level || o->sample_hz || o->stacks_over_ns ||
+	if (o->which.channels.n || o->no_guest || o->level || o->sample_hz || o->stacks_over_ns ||
 	    o->which.control)
 		return "--channel, --no-guest, --level, --sample-hz, --stacks-over and --control need a "
 		       "VM: give --vm NAME, --pid N or --qmp PATH";
@@ -382,15 +441,13 @@ static const char *tasks_check(const struct record_options *o)
 
 static int options_check(const struct record_options *o, char **argv)
 {
-	const bool tasks = task_arguments_any(&o->tasks), vm = feed_arguments_any(&o->which);
+	const bool tasks = task_arguments_any(&o->tasks), vm = vms_arguments_count(&o->which) > 0;
 	const char *why = task_arguments_check(&o->tasks, argv);
 
 	if (!*why && (vm || !tasks))
-		why = feed_arguments_check(&o->which);
+		why = vms_arguments_check(&o->which, o->no_guest);
 	if (!*why && tasks)
 		why = tasks_check(o);
-	if (!*why && o->channel.address && o->no_guest)
-		why = "--channel and --no-guest cannot be combined";
 	if (!*why)
 		return 0;
 	fprintf(stderr, "vcpuscope record: %s; see `vcpuscope record --help`\n", why);
@@ -402,23 +459,24 @@ static int options_check(const struct record_options *o, char **argv)
 static int place_check(const struct record *r)
 {
 	const struct record_options *o = &r->options;
+	const struct feed_place *place = &r->places[0]; /* the daemon has none of several VMs */
 	const char *why = NULL;
 
-	if (!feed_arguments_any(&o->which))
+	if (!r->n_vms)
 		why = r->request.asks ? "--guest-* and -e guest:... need a VM" : NULL;
-	else if (!r->place.by_daemon && !o->channel.address && !o->no_guest)
+	else if (!place->by_daemon && !o->which.channels.n && !o->no_guest)
 		why = "the channel to the agent is missing: give --channel ADDRESS, or --no-guest to "
 		      "record the host side only";
-	else if (r->place.by_daemon && o->sample_hz)
+	else if (place->by_daemon && o->sample_hz)
 		why = "--sample-hz: the daemon, which watches this VM, takes no samples; run `vcpuscope "
 		      "ctl detach` first";
-	else if (r->place.by_daemon && r->request.asks)
+	else if (place->by_daemon && r->request.asks)
 		why = "--guest-*: the daemon, which watches this VM, configures its agent; run "
 		      "`vcpuscope ctl detach` first";
-	else if (r->place.by_daemon && o->events.events.n)
+	else if (place->by_daemon && o->events.events.n)
 		why = "-e: the daemon, which watches this VM, chooses its events; write `events =` "
 		      "in its section of the daemon's configuration";
-	else if (r->place.by_daemon && o->level && strcmp(o->level, r->place.level))
+	else if (place->by_daemon && o->level && strcmp(o->level, place->level))
 		why = "--level: the daemon watches this VM at the other level; change it with "
 		      "`vcpuscope ctl level`";
 	if (!why)
@@ -440,8 +498,8 @@ static enum backend_choice route_of(const char *name)
 static int record_loop(struct record *r, char *why, size_t why_bytes)
 {
 	const struct record_options *o = &r->options;
-	const struct collector_options options = {.channel = o->channel.address,
-						  .security = o->channel.security,
+	const struct collector_options options = {.channel = vms_arguments_channel(&o->which, 0),
+						  .security = o->security,
 						  .wait_threshold_ns = o->stacks_over_ns,
 						  .sample_hz = (uint32_t)o->sample_hz,
 						  .request = &r->request,
@@ -450,11 +508,15 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .level = r->level,
 						  .backend = r->backend};
 	const struct collector_sink sink = {on_frame, on_say, on_ended, r};
-	int err = feed_open(&r->loop.uv, &r->place, &options, o->no_guest, &sink, &r->feed, why,
+	int err = feed_open(&r->loop.uv, &r->places[0], &options, o->no_guest, &sink, &r->feed, why,
 			    why_bytes);
 
+	for (size_t i = 1; i < r->n_vms && !err; i++)
+		err = feed_add(r->feed, &r->loop.uv, &r->places[i],
+			       vms_arguments_channel(&o->which, i), &options, why, why_bytes);
 	if (err)
 		return err;
+	early_write(r);
 	r->begin_ms = r->status_ms = r->flush_ms = clock_monotonic_ms();
 	err = main_loop_stop_on_signals(&r->loop);
 	if (!err)
@@ -488,12 +550,11 @@ static int arguments_read(struct record *r, const struct command *self, int argc
 		fprintf(stderr, "vcpuscope record: %s\n", why);
 		return COMMAND_USAGE;
 	}
-	err = feed_arguments_any(&r->options.which)
-		      ? feed_find(&r->options.which, &r->place, why, sizeof(why))
-		      : 0;
+	r->n_vms = vms_arguments_count(&r->options.which);
+	err = vms_arguments_find(&r->options.which, r->places, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "vcpuscope record: %s\n", why);
-		return command_exit_of(err);
+		return err == -EINVAL ? COMMAND_USAGE : command_exit_of(err);
 	}
 	err = place_check(r);
 	if (!err)
@@ -588,6 +649,7 @@ static int record_run(const struct command *self, int argc, char **argv)
 	log_writer_free(r->log, LOG_FLUSH_MS);
 	err = r->exit_code;
 out:
+	byte_buffer_fini(&r->early);
 	workload_end(&r->workload);
 	watched_tasks_close(r->tasks);
 	free(r->events);
@@ -597,9 +659,9 @@ out:
 
 const struct command command_record = {
 	.name = "record",
-	.summary = "record the host side and the guest side of a VM to a file",
+	.summary = "record the host side and the guest side of one VM or of several to a file",
 	.usage =
-		"[--vm NAME | --pid N | --qmp PATH] [--channel ADDRESS | --no-guest] -o FILE [options] [-- COMMAND [ARGUMENT...]]",
+		"[--vm NAME... | --pid N... | --qmp PATH] [--channel ADDRESS... | --no-guest] -o FILE [options] [-- COMMAND [ARGUMENT...]]",
 	.notes = "With a COMMAND, the exit code is 1 if the command fails.\n",
 	.options = record_option_table,
 	.n_options = sizeof(record_option_table) / sizeof(record_option_table[0]),
@@ -618,6 +680,8 @@ const struct command command_record = {
 		"  vcpuscope record -e 'sched:sched_switch' --cgroup /sys/fs/cgroup/system.slice \\\n"
 		"                   -o run.vcs --for 10s\n"
 		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # a VM that the daemon watches\n"
+		"  vcpuscope record --vm web1 --channel /run/web1.sock --vm db1 --channel none \\\n"
+		"                   -o run.vcs\n"
 		"  vcpuscope record --pid 4242 --channel /run/vm1.sock --sample-hz 99 \\\n"
 		"                   --guest-events wakeups,vectors --guest-task-filter 'fio,kworker*' \\\n"
 		"                   -o run.vcs\n",
