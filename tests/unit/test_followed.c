@@ -7,6 +7,9 @@
 #include <cmocka.h>
 
 #include "host-collector/record/followed.h"
+#include "proto/exit_bucket.h"
+
+static const uint64_t none[VS_EXIT_BUCKETS];
 
 static void follow(struct followed *f, uint32_t vm, const struct message_vm_thread *threads,
 		   size_t n)
@@ -70,10 +73,11 @@ static void test_exits_count_for_the_vm_of_the_thread(void **state)
 {
 	static const struct message_vm_thread one[] = {{.tid = 10}, {.tid = 11, .is_vcpu = true}},
 					      two[] = {{.tid = 20, .is_vcpu = true, .vcpu = 3}};
-	static const struct capture_exit exits[] = {{.tid = 10, .reason = 1, .count = 1},
-						    {.tid = 11, .reason = 1, .count = 20},
-						    {.tid = 20, .reason = 1, .count = 300},
-						    {.tid = 21, .reason = 1, .count = 4000}};
+	static const struct capture_exit exits[] = {
+		{.tid = 10, .reason = 1, .count = 1, .buckets = none},
+		{.tid = 11, .reason = 1, .count = 20, .buckets = none},
+		{.tid = 20, .reason = 1, .count = 300, .buckets = none},
+		{.tid = 21, .reason = 1, .count = 4000, .buckets = none}};
 	struct followed f = {0};
 
 	(void)state;
@@ -92,7 +96,8 @@ static void test_a_number_is_of_one_thread(void **state)
 	static const struct message_vm_thread one[] = {{.tid = 11, .is_vcpu = true}},
 					      two[] = {{.tid = 20, .is_vcpu = true},
 						       {.tid = 11, .is_vcpu = true, .vcpu = 1}};
-	static const struct capture_exit exit = {.tid = 11, .reason = 1, .count = 7};
+	static const struct capture_exit exit = {
+		.tid = 11, .reason = 1, .count = 7, .buckets = none};
 	struct followed f = {0};
 
 	(void)state;
