@@ -36,7 +36,6 @@ struct perfetto {
 	struct model *model;
 	const struct pipeline *const *pipeline;
 	const struct narrow *narrow;
-	struct chains *chains;
 	bool begun;
 	int error;
 	uint64_t host_end; /* time of the host's newest event */
@@ -51,7 +50,7 @@ struct perfetto {
 	struct counter_rows counters;
 	struct chosen_rows chosen;
 	struct pair_slices pairs;
-	struct stall_rows *stalls;
+	struct stall_rows *stalls; /* their chains are those that flows and counters show */
 	uint64_t n_guest_events; /* in the time that is written */
 	struct lru by_tid, by_vcpu;
 	struct thread **threads; /* by slot of by_tid */
@@ -390,7 +389,6 @@ struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pip
 	};
 	struct model_observer mine = observer;
 	struct perfetto *x = calloc(1, sizeof(*x));
-	struct chain_options chains = {.closed = on_chain};
 
 	if (!x)
 		return NULL;
@@ -398,13 +396,12 @@ struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pip
 	x->pipeline = pipeline;
 	x->narrow = narrow;
 	mine.context = x;
-	chains.context = x;
 	if (parts_init(x, pairs, out))
 		goto fail;
-	x->chains = chains_new(m, &chains);
 	x->stalls = stall_rows_new(m, pipeline);
-	if (!x->chains || !x->stalls || model_observe(m, &mine))
+	if (!x->stalls || model_observe(m, &mine))
 		goto fail;
+	chains_watch(stall_rows_chains(x->stalls), on_chain, x);
 	return x;
 fail:
 	perfetto_free(x);
@@ -416,7 +413,6 @@ void perfetto_free(struct perfetto *x)
 	if (!x)
 		return;
 	stall_rows_free(x->stalls);
-	chains_free(x->chains);
 	if (x->threads)
 		EACH_THREAD(x, v, free(v));
 	free(x->threads);
@@ -437,7 +433,7 @@ void perfetto_free(struct perfetto *x)
 
 int perfetto_finish(struct perfetto *x)
 {
-	chains_finish(x->chains);
+	fail(x, stall_rows_finish(x->stalls)); /* closes the chains, which the flows need */
 	chosen_rows_finish(&x->chosen);
 	fail(x, pair_slices_finish(&x->pairs));
 	EACH_THREAD(x, v, vcpu_slices_finish(&x->slices, &v->track));
@@ -447,8 +443,8 @@ int perfetto_finish(struct perfetto *x)
 	host_sched_finish(&x->host);
 	counter_rows_finish(&x->counters);
 	if (x->begun)
-		fail(x, stall_rows_write(x->stalls, x->narrow, &x->file, &x->boottime));
-	fail(x, chains_error(x->chains));
+		stall_rows_write(x->stalls, x->narrow, &x->file, &x->boottime);
+	fail(x, chains_error(stall_rows_chains(x->stalls)));
 	fail(x, x->host.error);
 	fail(x, x->guests.error);
 	fail(x, trace_file_finish(&x->file));

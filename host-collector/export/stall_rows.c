@@ -15,6 +15,7 @@ struct stall_rows {
 	struct model *model;
 	const struct pipeline *const *pipeline;
 	struct report_builder *builder;
+	struct report *report; /* NULL until stall_rows_finish() */
 };
 
 /* The tracks of one VM, while its stalls are written. */
@@ -45,8 +46,22 @@ void stall_rows_free(struct stall_rows *x)
 {
 	if (!x)
 		return;
+	report_free(x->report);
 	report_builder_free(x->builder);
 	free(x);
+}
+
+struct chains *stall_rows_chains(const struct stall_rows *x)
+{
+	return report_builder_chains(x->builder);
+}
+
+int stall_rows_finish(struct stall_rows *x)
+{
+	if (account_give(*x->pipeline, x->model, 0, x->builder))
+		return -ENOMEM;
+	x->report = report_builder_finish(x->builder);
+	return x->report ? 0 : -ENOMEM;
 }
 
 static void culprits_annotate(struct trace_file *f, const struct incident *i)
@@ -126,20 +141,12 @@ static void stalls_of_vm(const struct stall_rows *x, const struct report *r, uin
 	}
 }
 
-int stall_rows_write(struct stall_rows *x, const struct narrow *narrow, struct trace_file *f,
-		     struct boottime *boottime)
+void stall_rows_write(const struct stall_rows *x, const struct narrow *narrow, struct trace_file *f,
+		      struct boottime *boottime)
 {
 	uint32_t vms[MODEL_VMS_MAX];
 	size_t n = model_vms(x->model, vms, MODEL_VMS_MAX);
-	struct report *r;
 
-	if (account_give(*x->pipeline, x->model, 0, x->builder))
-		return -ENOMEM;
-	r = report_builder_finish(x->builder);
-	if (!r)
-		return -ENOMEM;
-	for (size_t i = 0; i < n && i < MODEL_VMS_MAX; i++)
-		stalls_of_vm(x, r, vms[i], narrow, f, boottime);
-	report_free(r);
-	return 0;
+	for (size_t i = 0; x->report && i < n && i < MODEL_VMS_MAX; i++)
+		stalls_of_vm(x, x->report, vms[i], narrow, f, boottime);
 }

@@ -16,9 +16,13 @@ struct stall_rows;
  * All pointers are borrowed. Returns NULL on ENOMEM. */
 struct stall_rows *stall_rows_new(struct model *m, const struct pipeline *const *pipeline);
 void stall_rows_free(struct stall_rows *x);
-/* Writes the stalls, cut to the window of `narrow`; call it once, after model_finish(). Returns 0
- * or -ENOMEM. */
-int stall_rows_write(struct stall_rows *x, const struct narrow *narrow, struct trace_file *f,
-		     struct boottime *boottime);
+/* Returns the interrupt chains that the verdicts use. Borrowed. stall_rows_finish() finishes them.
+ */
+struct chains *stall_rows_chains(const struct stall_rows *x);
+/* Judges the stalls; call it once, after model_finish(). Returns 0 or -ENOMEM. */
+int stall_rows_finish(struct stall_rows *x);
+/* Writes the stalls, cut to the window of `narrow`. Only after stall_rows_finish(). */
+void stall_rows_write(const struct stall_rows *x, const struct narrow *narrow, struct trace_file *f,
+		      struct boottime *boottime);
 
 #endif
