@@ -51,7 +51,42 @@ static int64_t shifted(const struct boottime_point *p, int64_t host_ns)
 	return p->boot_ns + (host_ns - p->host_ns);
 }
 
-uint64_t boottime_of(struct boottime *b, struct host_ns t)
+/* Both clocks have almost the same rate, so what one gains on the other is small. */
+static void line_set(struct boottime *b, const struct boottime_point *from,
+		     const struct boottime_point *to)
+{
+	const int64_t length_limit_ns = 1ll << 40, gain_limit_ns = 1ll << 22;
+	int64_t length_ns, boot_length_ns;
+
+	if (__builtin_sub_overflow(to->host_ns, from->host_ns, &length_ns) ||
+	    __builtin_sub_overflow(to->boot_ns, from->boot_ns, &boot_length_ns) ||
+	    from->boot_ns < 0 || length_ns > length_limit_ns ||
+	    llabs(boot_length_ns - length_ns) > gain_limit_ns)
+		return;
+	b->lines[b->oldest] = (struct boottime_line){
+		.begin = *from,
+		.length_ns = length_ns,
+		.gain_ns = boot_length_ns - length_ns,
+		.gain_rate = (double)(boot_length_ns - length_ns) / (double)length_ns,
+	};
+	b->oldest = !b->oldest;
+}
+
+/* Converts a time `ns` after the begin of the line. Rounds the gain down, as the division of the
+ * products does: the estimate is at most 1 too large or too small. */
+static uint64_t on_line(const struct boottime_line *l, int64_t ns)
+{
+	int64_t gain = (int64_t)((double)ns * l->gain_rate);
+	int64_t rest = ns * l->gain_ns - gain * l->length_ns;
+
+	if (rest < 0)
+		gain--;
+	else if (rest >= l->length_ns)
+		gain++;
+	return (uint64_t)(l->begin.boot_ns + ns + gain);
+}
+
+static uint64_t elsewhere(struct boottime *b, struct host_ns t)
 {
 	const struct boottime_point *from, *to;
 	int64_t boot = t.ns;
@@ -69,6 +104,20 @@ uint64_t boottime_of(struct boottime *b, struct host_ns t)
 			boot = from->boot_ns + (int64_t)((__int128)(t.ns - from->host_ns) *
 							 (to->boot_ns - from->boot_ns) /
 							 (to->host_ns - from->host_ns));
+		if (b->at + 1 < b->n)
+			line_set(b, from, to);
 	}
 	return boot < 0 ? 0 : (uint64_t)boot;
+}
+
+uint64_t boottime_of(struct boottime *b, struct host_ns t)
+{
+	for (size_t i = 0; i < 2; i++) {
+		const struct boottime_line *l = &b->lines[i];
+		const uint64_t ns = (uint64_t)t.ns - (uint64_t)l->begin.host_ns;
+
+		if (ns < (uint64_t)l->length_ns)
+			return on_line(l, (int64_t)ns);
+	}
+	return elsewhere(b, t);
 }

@@ -14,10 +14,22 @@ struct boottime_point {
 	int64_t host_ns, boot_ns;
 };
 
+/* A line between two points that 64 bits suffice to compute. All zero: none. */
+struct boottime_line {
+	struct boottime_point begin;
+	int64_t length_ns; /* of the timeline's time */
+	int64_t gain_ns;   /* how much CLOCK_BOOTTIME gains in this time; may be negative */
+	double gain_rate;  /* gain_ns / length_ns */
+};
+
 struct boottime {
 	size_t n, at; /* at: index of the line that was used last */
 	uint64_t suspended_ns;
 	struct boottime_point *points;
+	/* The lines that were used last: newer events alternate with interrupts that were held
+	 * back. */
+	struct boottime_line lines[2];
+	unsigned oldest; /* index in `lines` of the one to replace */
 };
 
 /* Copies the clock samples of `p`, which has read all of the recording's clocks. Returns 0 or

@@ -98,13 +98,6 @@ void chosen_rows_fini(struct chosen_rows *x)
 	user_hits_free(x->hits);
 }
 
-void chosen_rows_event(struct chosen_rows *x, uint32_t source, const struct vs_event *e,
-		       struct host_ns t, uint32_t err_ns)
-{
-	if (e->type == VS_EVENT_USER || e->type == VS_EVENT_USER_MORE || e->type == VS_EVENT_LOST)
-		user_hits_take(x->hits, source, e, t.ns, err_ns);
-}
-
 void chosen_rows_finish(struct chosen_rows *x)
 {
 	user_hits_flush(x->hits);

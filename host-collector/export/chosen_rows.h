@@ -36,8 +36,12 @@ struct chosen_rows {
 int chosen_rows_init(struct chosen_rows *x);
 void chosen_rows_fini(struct chosen_rows *x);
 /* Takes an event of a stream. Ignores it unless it is an event of a user or LOST. */
-void chosen_rows_event(struct chosen_rows *x, uint32_t source, const struct vs_event *e,
-		       struct host_ns t, uint32_t err_ns);
+static inline void chosen_rows_event(struct chosen_rows *x, uint32_t source,
+				     const struct vs_event *e, struct host_ns t, uint32_t err_ns)
+{
+	if (e->type == VS_EVENT_USER || e->type == VS_EVENT_USER_MORE || e->type == VS_EVENT_LOST)
+		user_hits_take(x->hits, source, e, t.ns, err_ns);
+}
 /* Writes the hits that still wait for their last records. */
 void chosen_rows_finish(struct chosen_rows *x);
 

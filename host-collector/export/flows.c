@@ -96,13 +96,18 @@ static uint32_t delivery_name(struct flows *x, const struct flow *f)
 
 static uint32_t source_name(struct flows *x, const struct flow *f)
 {
+	uint32_t other = 0, *name = &x->sources[f->source][f->vector];
 	char text[TRACE_NAME_BYTES];
 
+	if (f->source == CHAIN_SOURCE_GSI)
+		name = f->gsi < 256 ? &x->gsis[f->gsi] : &other;
+	if (*name)
+		return *name;
 	if (f->source == CHAIN_SOURCE_GSI)
 		snprintf(text, sizeof(text), "gsi %u", f->gsi);
 	else
 		snprintf(text, sizeof(text), "%s 0x%02x", chain_source_name(f->source), f->vector);
-	return trace_name(x->file, text);
+	return *name = trace_name(x->file, text);
 }
 
 uint64_t flows_to(struct flows *x, uint32_t vm, uint16_t cpu, struct host_ns handler, uint64_t t)

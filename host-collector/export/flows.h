@@ -26,7 +26,7 @@ struct flows {
 	const struct model *model;
 	struct lru index; /* by VM, guest CPU and begin of the handler */
 	struct flow *items;
-	uint32_t injects[256], accepts[256];
+	uint32_t injects[256], accepts[256], gsis[256], sources[CHAIN_SOURCE_COUNT][256];
 	uint64_t drawn;
 	uint64_t contradicted; /* delivered after the handler beyond the clocks' error: not drawn */
 };

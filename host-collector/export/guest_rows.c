@@ -138,8 +138,10 @@ void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct vs_
 {
 	int32_t current;
 
-	r->row->lost |= r->loss.open && trace_has(x->file, t);
-	loss_row_over(x->losses, &r->loss, t, model_vm_name(x->model, r->vm), r->cpu);
+	if (r->loss.open) {
+		r->row->lost |= trace_has(x->file, t);
+		loss_row_end(x->losses, &r->loss, t, model_vm_name(x->model, r->vm), r->cpu);
+	}
 	/* Whom this event finds here has been here before, if nobody saw it come. */
 	if (guest_event_was_current(e, &current) && (!r->any || r->current != current))
 		switch_to(x, r, t, 0, current, 0);
@@ -218,6 +220,12 @@ static void interrupt_write(struct guest_rows *x, struct guest_row *r,
 	trace_end(x->file, end > begin ? end : begin, r->track);
 }
 
+/* Returns the index of the i-th interrupt that is held back. The capacity is a power of two. */
+static size_t interrupt_index(const struct guest_row *r, size_t i)
+{
+	return (r->first + i) & (r->capacity - 1);
+}
+
 static bool interrupts_grow(struct guest_row *r)
 {
 	size_t capacity = r->capacity ? 2 * r->capacity : 64;
@@ -226,7 +234,7 @@ static bool interrupts_grow(struct guest_row *r)
 	if (!bigger)
 		return false;
 	for (size_t i = 0; i < r->n; i++)
-		bigger[i] = r->interrupts[(r->first + i) % r->capacity];
+		bigger[i] = r->interrupts[interrupt_index(r, i)];
 	free(r->interrupts);
 	r->interrupts = bigger;
 	r->capacity = capacity;
@@ -238,7 +246,7 @@ static void interrupts_write(struct guest_rows *x, struct guest_row *r, int64_t 
 {
 	while (r->n && r->interrupts[r->first].end.ns <= until) {
 		interrupt_write(x, r, &r->interrupts[r->first]);
-		r->first = (r->first + 1) % r->capacity;
+		r->first = interrupt_index(r, 1);
 		r->n--;
 	}
 }
@@ -254,7 +262,7 @@ void guest_row_interrupt(struct guest_rows *x, const struct guest_interrupt *i)
 		x->error = -ENOMEM;
 		return;
 	}
-	r->interrupts[(r->first + r->n++) % r->capacity] = *i;
+	r->interrupts[interrupt_index(r, r->n++)] = *i;
 }
 
 static void row_finish(struct guest_rows *x, struct guest_row *r)

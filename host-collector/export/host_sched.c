@@ -70,8 +70,7 @@ static void unseen_write(struct host_sched *h, struct host_row *r, uint64_t unti
 		snprintf(name, sizeof(name), "host CPU %u", r->row->cpu);
 		r->unseen = trace_track_new(h->file, h->unseen_group, name, r->row->cpu);
 	}
-	trace_event_close(h->file, trace_event_open(h->file, from, r->unseen, EVENT_BEGIN,
-						    trace_name(h->file, "not captured")));
+	trace_begin(h->file, from, r->unseen, trace_name(h->file, "not captured"));
 	trace_end(h->file, until, r->unseen);
 }
 

@@ -15,14 +15,12 @@ void loss_row_begin(struct loss_row *l, uint64_t from, uint64_t n)
 	l->more |= n == 0;
 }
 
-void loss_row_over(struct loss_rows *x, struct loss_row *l, uint64_t t, const char *machine,
-		   uint16_t cpu)
+void loss_row_end(struct loss_rows *x, struct loss_row *l, uint64_t t, const char *machine,
+		  uint16_t cpu)
 {
 	char name[TRACE_NAME_BYTES];
 	struct trace_event e;
 
-	if (!l->open)
-		return;
 	l->open = false;
 	if (t < x->file->from || l->from >= x->file->until)
 		return;

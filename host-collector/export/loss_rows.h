@@ -21,8 +21,8 @@ struct loss_row {
 
 /* Begins a loss, or continues it. `n`: number of events, 0 if unknown. */
 void loss_row_begin(struct loss_row *l, uint64_t from, uint64_t n);
-/* Ends a loss at the first event after it. `machine`: the name to show. */
-void loss_row_over(struct loss_rows *x, struct loss_row *l, uint64_t t, const char *machine,
-		   uint16_t cpu);
+/* Ends a loss, which is open, at the first event after it. `machine`: the name to show. */
+void loss_row_end(struct loss_rows *x, struct loss_row *l, uint64_t t, const char *machine,
+		  uint16_t cpu);
 
 #endif

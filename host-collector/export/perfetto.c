@@ -36,6 +36,7 @@ struct perfetto {
 	struct model *model;
 	const struct pipeline *const *pipeline;
 	const struct narrow *narrow;
+	bool all_rows; /* `narrow` selects all VMs and vCPUs */
 	bool begun;
 	int error;
 	uint64_t host_end; /* time of the host's newest event */
@@ -51,10 +52,10 @@ struct perfetto {
 	struct chosen_rows chosen;
 	struct pair_slices pairs;
 	struct stall_rows *stalls; /* their chains are those that flows and counters show */
-	uint64_t n_guest_events; /* in the time that is written */
+	uint64_t n_guest_events;   /* in the time that is written */
 	struct lru by_tid, by_vcpu;
 	struct thread **threads; /* by slot of by_tid */
-	int32_t *tids;           /* by slot of by_vcpu */
+	struct thread **newest;  /* by slot of by_vcpu */
 	struct host_cpu cpus[VS_CPUS_MAX];
 };
 
@@ -100,12 +101,20 @@ static uint64_t time_of(struct perfetto *x, struct host_ns t)
 
 /* ---- vCPU threads ---- */
 
+static bool has_vcpu(const struct perfetto *x, uint32_t vm, uint32_t vcpu)
+{
+	return x->all_rows || narrow_has_vcpu(x->narrow, x->model, vm, vcpu);
+}
+
+static bool has_guest_cpu(const struct perfetto *x, uint32_t vm, uint16_t cpu)
+{
+	return x->all_rows || narrow_has_guest_cpu(x->narrow, x->model, vm, cpu);
+}
+
 /* NULL: not selected, or no memory. */
 static struct guest_row *row_get(struct perfetto *x, uint32_t vm, uint16_t cpu)
 {
-	return narrow_has_guest_cpu(x->narrow, x->model, vm, cpu)
-		       ? guest_rows_get(&x->guests, vm, cpu)
-		       : NULL;
+	return has_guest_cpu(x, vm, cpu) ? guest_rows_get(&x->guests, vm, cpu) : NULL;
 }
 
 static struct thread *thread_get(struct perfetto *x, int32_t tid)
@@ -125,7 +134,7 @@ static struct thread *thread_get(struct perfetto *x, int32_t tid)
 	}
 	*v = (struct thread){.vm = vm, .vcpu = vcpu, .tid = tid, .guest_cpu = -1};
 	x->threads[lru_put(&x->by_tid, (uint32_t)tid, &fresh)] = v;
-	x->tids[lru_put(&x->by_vcpu, (uint64_t)vm << 32 | vcpu, &fresh)] = tid;
+	x->newest[lru_put(&x->by_vcpu, (uint64_t)vm << 32 | vcpu, &fresh)] = v;
 	return v;
 }
 
@@ -135,7 +144,7 @@ static struct thread *thread_of_vcpu(struct perfetto *x, uint32_t vm, uint32_t v
 	struct vcpu_span now;
 
 	if (slot != LRU_NONE)
-		return thread_get(x, x->tids[slot]);
+		return x->newest[slot];
 	return model_vcpu_current(x->model, vm, vcpu, &now) ? NULL : thread_get(x, now.tid);
 }
 
@@ -237,13 +246,16 @@ static void on_host_instant(void *context, const struct host_instant *i)
 		on_kvm(x, i, t);
 		break;
 	default:
-		if (!i->of_vcpu || narrow_has_vcpu(x->narrow, x->model, i->vm, i->vcpu))
+		if (!i->of_vcpu || has_vcpu(x, i->vm, i->vcpu))
 			on_shown(x, &i->event, t);
 		break;
 	}
 	if (i->event.cpu != VS_CPU_COLLECTOR) {
-		loss_row_over(&x->losses, &x->cpus[i->event.cpu].loss, t, "host", i->event.cpu);
-		x->cpus[i->event.cpu].last = i->t;
+		struct host_cpu *c = &x->cpus[i->event.cpu];
+
+		if (c->loss.open)
+			loss_row_end(&x->losses, &c->loss, t, "host", i->event.cpu);
+		c->last = i->t;
 	}
 }
 
@@ -289,8 +301,7 @@ static void on_guest_interrupt(void *context, const struct guest_interrupt *inte
 	struct perfetto *x = context;
 	struct guest_interrupt cut = *interrupt;
 
-	if (narrow_has_guest_cpu(x->narrow, x->model, cut.vm, cut.cpu) &&
-	    narrow_clip(x->narrow, &cut.begin, &cut.end))
+	if (has_guest_cpu(x, cut.vm, cut.cpu) && narrow_clip(x->narrow, &cut.begin, &cut.end))
 		guest_row_interrupt(&x->guests, &cut);
 }
 
@@ -298,24 +309,30 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 {
 	struct perfetto *x = context;
 	struct thread *v = span->tid > 0 ? thread_get(x, span->tid) : NULL;
-	struct vcpu_span cut = *span;
+	struct vcpu_span cut;
 
-	time_of(x, span->begin);
-	if (!narrow_has_vcpu(x->narrow, x->model, span->vm, span->vcpu) ||
-	    !narrow_clip(x->narrow, &cut.begin, &cut.end))
+	if (!x->begun)
+		begin(x, span->begin);
+	if (!has_vcpu(x, span->vm, span->vcpu))
 		return;
+	if (x->narrow->cut) {
+		cut = *span;
+		if (!narrow_clip(x->narrow, &cut.begin, &cut.end))
+			return;
+		span = &cut;
+	}
 	if (v)
-		vcpu_slices_span(&x->slices, &v->track, &cut);
-	counter_rows_span(&x->counters, &cut);
+		vcpu_slices_span(&x->slices, &v->track, span);
+	counter_rows_span(&x->counters, span);
 }
 
 static void on_guest_steal(void *context, const struct guest_steal *steal)
 {
 	struct perfetto *x = context;
 
-	time_of(x, steal->t);
-	if (narrow_has_guest_cpu(x->narrow, x->model, steal->vm, steal->cpu) &&
-	    narrow_has_time(x->narrow, steal->t))
+	if (!x->begun)
+		begin(x, steal->t);
+	if (has_guest_cpu(x, steal->vm, steal->cpu) && narrow_has_time(x->narrow, steal->t))
 		counter_rows_steal(&x->counters, steal);
 }
 
@@ -324,8 +341,7 @@ static void on_chain(void *context, const struct chain *c)
 	struct perfetto *x = context;
 
 	flows_chain(&x->flows, c);
-	if (narrow_has_vcpu(x->narrow, x->model, c->vm, c->vcpu) &&
-	    narrow_has_time(x->narrow, c->at[CHAIN_HANDLER]))
+	if (has_vcpu(x, c->vm, c->vcpu) && narrow_has_time(x->narrow, c->at[CHAIN_HANDLER]))
 		counter_rows_chain(&x->counters, c);
 }
 
@@ -372,8 +388,8 @@ static int parts_init(struct perfetto *x, const struct event_choices *pairs, FIL
 	if (!err)
 		err = lru_init(&x->by_vcpu, THREADS_MAX);
 	x->threads = calloc(THREADS_MAX, sizeof(struct thread *));
-	x->tids = calloc(THREADS_MAX, sizeof(*x->tids));
-	return err ? err : x->threads && x->tids ? 0 : -ENOMEM;
+	x->newest = calloc(THREADS_MAX, sizeof(struct thread *));
+	return err ? err : x->threads && x->newest ? 0 : -ENOMEM;
 }
 
 struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pipeline,
@@ -395,6 +411,7 @@ struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pip
 	x->model = m;
 	x->pipeline = pipeline;
 	x->narrow = narrow;
+	x->all_rows = !narrow_rows(narrow);
 	mine.context = x;
 	if (parts_init(x, pairs, out))
 		goto fail;
@@ -416,7 +433,7 @@ void perfetto_free(struct perfetto *x)
 	if (x->threads)
 		EACH_THREAD(x, v, free(v));
 	free(x->threads);
-	free(x->tids);
+	free(x->newest);
 	lru_fini(&x->by_tid);
 	lru_fini(&x->by_vcpu);
 	guest_rows_fini(&x->guests);
@@ -437,8 +454,11 @@ int perfetto_finish(struct perfetto *x)
 	chosen_rows_finish(&x->chosen);
 	fail(x, pair_slices_finish(&x->pairs));
 	EACH_THREAD(x, v, vcpu_slices_finish(&x->slices, &v->track));
-	for (size_t i = 0; i < VS_CPUS_MAX; i++)
-		loss_row_over(&x->losses, &x->cpus[i].loss, x->host_end, "host", (uint16_t)i);
+	for (size_t i = 0; i < VS_CPUS_MAX; i++) {
+		if (x->cpus[i].loss.open)
+			loss_row_end(&x->losses, &x->cpus[i].loss, x->host_end, "host",
+				     (uint16_t)i);
+	}
 	guest_rows_finish(&x->guests);
 	host_sched_finish(&x->host);
 	counter_rows_finish(&x->counters);

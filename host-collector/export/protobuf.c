@@ -21,7 +21,7 @@ void protobuf_text(struct protobuf *p, uint32_t field, const char *text)
 void protobuf_close_long(struct protobuf *p, size_t opened)
 {
 	size_t len = p->bytes.len - opened;
-	uint8_t prefix[10];
+	uint8_t prefix[PROTOBUF_VARINT_ROOM];
 	size_t extra = (size_t)(protobuf_put_varint(prefix, len) - prefix) - 1;
 
 	if (!protobuf_room(p, extra))

@@ -143,8 +143,12 @@ void sched_row_waking_by(struct sched_row *r, struct trace_file *f, const struct
 #define PACK(p, number, count, element)                                                            \
 	do {                                                                                       \
 		size_t opened_ = protobuf_open(p, number);                                         \
-		for (unsigned i = 0; i < (count); i++)                                             \
-			protobuf_varint(p, element);                                               \
+		uint8_t *at_ = protobuf_room(p, (size_t)(count)*PROTOBUF_VARINT_ROOM);             \
+		if (at_) {                                                                         \
+			for (unsigned i = 0; i < (count); i++)                                     \
+				at_ = protobuf_put_varint(at_, element);                           \
+			p->bytes.len = (size_t)(at_ - p->bytes.data);                              \
+		}                                                                                  \
 		protobuf_close(p, opened_);                                                        \
 	} while (0)
 

@@ -233,39 +233,66 @@ uint32_t trace_name(struct trace_file *f, const char *name)
 {
 	struct trace_name *n;
 	char text[TRACE_NAME_BYTES];
+	size_t len = strnlen(name, sizeof(text) - 1);
 	bool fresh;
 
-	snprintf(text, sizeof(text), "%s", name);
+	memcpy(text, name, len);
+	text[len] = '\0';
 	n = &f->names[lru_put(&f->index, text_hash(text), &fresh)];
 	if (fresh || strcmp(n->text, text)) {
-		memcpy(n->text, text, sizeof(text));
+		memcpy(n->text, text, len + 1);
 		n->iid = ++f->last_iid;
 		name_intern(f, text, n->iid);
 	}
 	return n->iid;
 }
 
+/* Most of a trace are events. So this writes what all of them have with a single check for room:
+ * EVENT_ROOM holds a packet with five numbers, each with its tag, and two messages. */
+enum { EVENT_ROOM = 9 * (1 + PROTOBUF_VARINT_ROOM) };
+
+static inline struct trace_event event_open(struct trace_file *f, uint64_t t, uint64_t track,
+					    enum track_event_type type, uint32_t name)
+{
+	struct protobuf *p = &f->packets;
+	struct trace_event e = {0};
+	uint8_t *at;
+
+	if (p->bytes.len >= FLUSH_BYTES)
+		flush(f);
+	at = protobuf_room(p, EVENT_ROOM);
+	if (!at)
+		return e;
+	at = protobuf_put_open(at, TRACE_PACKET);
+	e.packet = (size_t)(at - p->bytes.data);
+	at = protobuf_put_uint(at, PACKET_SEQUENCE_ID, SEQUENCE_EVENTS);
+	at = protobuf_put_uint(at, PACKET_TIMESTAMP, t);
+	at = protobuf_put_uint(at, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
+	at = protobuf_put_open(at, PACKET_TRACK_EVENT);
+	e.event = (size_t)(at - p->bytes.data);
+	at = protobuf_put_uint(at, EVENT_TYPE, type);
+	if (name)
+		at = protobuf_put_uint(at, EVENT_NAME_IID, name);
+	at = protobuf_put_uint(at, EVENT_TRACK, track);
+	p->bytes.len = (size_t)(at - p->bytes.data);
+	return e;
+}
+
 struct trace_event trace_event_open(struct trace_file *f, uint64_t t, uint64_t track,
 				    enum track_event_type type, uint32_t name)
 {
-	struct protobuf *p = &f->packets;
-	struct trace_event e = {.packet =
-					trace_packet_open(f, SEQUENCE_EVENTS, TRACE_MACHINE_HOST)};
-
-	protobuf_uint(p, PACKET_TIMESTAMP, t);
-	protobuf_uint(p, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
-	e.event = protobuf_open(p, PACKET_TRACK_EVENT);
-	protobuf_uint(p, EVENT_TYPE, type);
-	if (name)
-		protobuf_uint(p, EVENT_NAME_IID, name);
-	protobuf_uint(p, EVENT_TRACK, track);
-	return e;
+	return event_open(f, t, track, type, name);
 }
 
 void trace_event_close(struct trace_file *f, struct trace_event e)
 {
 	protobuf_close(&f->packets, e.event);
 	trace_packet_close(f, e.packet);
+}
+
+void trace_begin(struct trace_file *f, uint64_t t, uint64_t track, uint32_t name)
+{
+	trace_event_close(f, event_open(f, t, track, EVENT_BEGIN, name));
 }
 
 static void text_annotate(struct trace_file *f, uint32_t field, const char *key, const char *value)
@@ -334,5 +361,5 @@ void trace_counter(struct trace_file *f, uint64_t t, uint64_t track, int64_t val
 
 void trace_end(struct trace_file *f, uint64_t t, uint64_t track)
 {
-	trace_event_close(f, trace_event_open(f, t, track, EVENT_END, 0));
+	trace_event_close(f, event_open(f, t, track, EVENT_END, 0));
 }

@@ -93,6 +93,8 @@ void trace_flow(struct trace_file *f, uint64_t flow, bool ends);
 void trace_event_close(struct trace_file *f, struct trace_event e);
 /* Sets a counter from `t` on. */
 void trace_counter(struct trace_file *f, uint64_t t, uint64_t track, int64_t value);
+/* Begins a slice without annotations and flows. */
+void trace_begin(struct trace_file *f, uint64_t t, uint64_t track, uint32_t name);
 /* Ends the slice that was begun last on this track. */
 void trace_end(struct trace_file *f, uint64_t t, uint64_t track);
 

@@ -89,14 +89,17 @@ void vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct 
 	if (exit != v->exit)
 		exit_close(x, v);
 	if (exit && !v->exit)
-		trace_event_close(x->file, trace_event_open(x->file, begin, v->track, EVENT_BEGIN,
-							    exit_name_of(x, &span->exit)));
+		trace_begin(x->file, begin, v->track, exit_name_of(x, &span->exit));
 	v->exit = exit;
 	v->end = boottime_of(x->boottime, span->end);
-	e = trace_event_open(x->file, begin, v->track, EVENT_BEGIN, state_name(x, span->state));
-	if (span->state != VCPU_GUEST && span->state != VCPU_KVM)
+	if (span->state == VCPU_GUEST || span->state == VCPU_KVM) {
+		trace_begin(x->file, begin, v->track, state_name(x, span->state));
+	} else {
+		e = trace_event_open(x->file, begin, v->track, EVENT_BEGIN,
+				     state_name(x, span->state));
 		annotate(x, span);
-	trace_event_close(x->file, e);
+		trace_event_close(x->file, e);
+	}
 	trace_end(x->file, v->end, v->track);
 }
 
