@@ -175,6 +175,22 @@ static void sleep_frames(struct frames *s, struct flame *f, const struct flame_t
 		frames_text(s, FOLDED_ANNOTATION, false, name);
 }
 
+/* Charges a sleep that shows no stack and no waker. */
+static void plain_sleep_charge(struct flame *f, struct frames *s, const struct flame_task *t,
+			       int64_t ns)
+{
+	struct charge_key key;
+
+	charge_key_init(&key, f, CHARGE_SLEEPS, t->vm, t->pid);
+	key.state = t->state;
+	key.observed = t->seen;
+	if (flame_charge_again(f, &key, ns))
+		return;
+	sleep_frames(s, f, t);
+	frames_charge(f, s, ns);
+	flame_charge_keep(f, &key);
+}
+
 /* Charges a time in which the task neither ran nor waited for a CPU. */
 static void sleep_charge(struct flame *f, const struct flame_task *t, struct host_ns from,
 			 struct host_ns until, const struct waking *w)
@@ -200,6 +216,11 @@ static void sleep_charge(struct flame *f, const struct flame_task *t, struct hos
 	    (kind != FLAME_WALL && t->state == FLAME_TASK_UNKNOWN) ||
 	    (kind == FLAME_WAKEUP && !w->known))
 		return;
+	if ((kind == FLAME_WALL || kind == FLAME_OFFCPU) && !t->wait.kernel && !t->wait.user &&
+	    !model_data_of(f->model, t->vm).guest_stacks) {
+		plain_sleep_charge(f, s, t, ns);
+		return;
+	}
 	if (kind == FLAME_WAKEUP) {
 		waker_add(s, f, t->vm, w, false);
 		frames_task(s, f, t->vm, t->pid, false);
@@ -348,8 +369,9 @@ static void on_wakeup(struct flame *f, struct flame_vm *vm, const struct guest_i
 		   t->state == FLAME_TASK_PREEMPTED) {
 		return;
 	}
-	if (model_guest_current(f->model, vm->vm, e->cpu, &w.context))
-		w.context.state = GUEST_CPU_UNKNOWN;
+	w.context.state = GUEST_CPU_UNKNOWN;
+	if (f->options.kind == FLAME_WAKEUP || f->options.kind == FLAME_OFFWAKE)
+		model_guest_current(f->model, vm->vm, e->cpu, &w.context);
 	task_settle(f, vm, t, i->t, &w);
 	t->seen = true;
 	t->cpu = i->cpu;

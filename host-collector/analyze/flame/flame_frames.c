@@ -318,3 +318,60 @@ void frames_charge(struct flame *f, const struct frames *s, int64_t ns)
 	if (err)
 		f->error = err;
 }
+
+/* ---- charges that repeat ---- */
+
+static void comm_copy(char *out, const struct flame *f, uint32_t vm, int32_t pid)
+{
+	const char *name = model_task_name(f->model, vm, pid);
+
+	memcpy(out, name, strnlen(name, CHARGE_COMM_BYTES));
+}
+
+void charge_key_init(struct charge_key *key, const struct flame *f, enum charge what, uint32_t vm,
+		     int32_t pid)
+{
+	memset(key, 0, sizeof(*key));
+	key->what = what;
+	key->vm = vm;
+	key->pid = pid;
+	comm_copy(key->comm, f, vm, pid);
+}
+
+void charge_key_runner(struct charge_key *key, const struct flame *f, int32_t runner)
+{
+	key->runner = runner;
+	if (runner > 0)
+		comm_copy(key->runner_comm, f, key->vm, runner);
+}
+
+static struct charge_memo *memo_of(struct flame *f, const struct charge_key *key)
+{
+	const uint32_t parts[] = {key->what,       (uint32_t)key->pid, (uint32_t)key->runner,
+				  key->state,      key->context,       key->number,
+				  key->exit_reason};
+	uint32_t hash = 0;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		hash = (hash ^ parts[i]) * 2654435761u;
+	return &f->memos[hash >> (32 - FLAME_MEMO_BITS)];
+}
+
+bool flame_charge_again(struct flame *f, const struct charge_key *key, int64_t ns)
+{
+	const struct charge_memo *memo = memo_of(f, key);
+
+	if (memcmp(&memo->key, key, sizeof(*key)) != 0)
+		return false;
+	folded_add_again(f->folded, memo->stack, (uint64_t)ns);
+	return true;
+}
+
+void flame_charge_keep(struct flame *f, const struct charge_key *key)
+{
+	struct kept_stack *stack = folded_newest(f->folded);
+
+	/* The frame of a VM has a name that can change. */
+	if (stack && !f->several_vms)
+		*memo_of(f, key) = (struct charge_memo){*key, stack};
+}

@@ -101,6 +101,30 @@ struct frames {
 	char text[4096]; /* memory of the names that frames_add() formats */
 };
 
+/* What the frames of a charge show, if they are only short texts. Equal keys have equal frames. All
+ * bytes are set, and there is no padding. */
+enum { CHARGE_COMM_BYTES = 16 };
+struct charge_key {
+	enum charge { CHARGE_RUNS = 1, CHARGE_WAITS, CHARGE_SLEEPS } what;
+	uint32_t vm;
+	int32_t pid, runner;
+	uint32_t state;           /* enum vcpu_state or enum flame_task_state */
+	uint32_t context, number; /* of the guest CPU: enum guest_cpu_state */
+	uint32_t exit_isa, exit_reason;
+	bool vector, observed, in_exit, preempted;
+	char comm[CHARGE_COMM_BYTES], runner_comm[CHARGE_COMM_BYTES];
+};
+
+_Static_assert(sizeof(struct charge_key) == 10 * sizeof(uint32_t) + 2 * CHARGE_COMM_BYTES,
+	       "keys are compared as bytes");
+
+/* A stack that was charged before. */
+struct charge_memo {
+	struct charge_key key; /* what 0: none */
+	struct kept_stack *stack;
+};
+enum { FLAME_MEMO_BITS = 8 };
+
 struct flame {
 	struct model *model;
 	struct flame_options options;
@@ -118,6 +142,7 @@ struct flame {
 	struct folded *named;
 	uint64_t named_total_ns; /* total of the set from which `named` was made */
 	struct frames scratch;
+	struct charge_memo memos[1 << FLAME_MEMO_BITS]; /* by the hash of the key */
 	int error;
 };
 
@@ -156,6 +181,17 @@ void frames_waker(struct frames *s, struct flame *f, const struct vcpu_span *spa
  * were charged. Returns 0 or -ENOMEM. */
 int flame_frames_name(struct flame *f, struct folded *in, struct folded *out);
 void frames_charge(struct flame *f, const struct frames *s, int64_t ns);
+/* Building the frames of a charge costs much more than adding it, and most charges repeat one
+ * before. So callers first look for the stack of an equal key. */
+/* Begins a key: sets the task, and clears all other members. */
+void charge_key_init(struct charge_key *key, const struct flame *f, enum charge what, uint32_t vm,
+		     int32_t pid);
+/* Sets the task that runs on the CPU. */
+void charge_key_runner(struct charge_key *key, const struct flame *f, int32_t runner);
+/* Charges `ns` to the stack of an equal key. Returns false if it is not known. */
+bool flame_charge_again(struct flame *f, const struct charge_key *key, int64_t ns);
+/* Notes that frames_charge() has just charged frames with this key. */
+void flame_charge_keep(struct flame *f, const struct charge_key *key);
 
 /* ---- flame_lane.c ---- */
 

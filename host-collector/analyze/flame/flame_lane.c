@@ -13,7 +13,7 @@
 #include "host-collector/analyze/flame/flame_internal.h"
 
 enum {
-	RING_FIRST = 64,
+	RING_FIRST = 64, /* the capacity is always a power of two */
 	RING_MAX = 1 << 16,
 	/* After one stream has sent this many items while another's span is open, the part of the
 	 * span so far is taken. */
@@ -23,7 +23,7 @@ enum {
 
 static void *ring_at(const struct ring *r, uint32_t i)
 {
-	return r->items + (size_t)((r->head + i) % r->capacity) * r->item_bytes;
+	return r->items + (size_t)((r->head + i) & (r->capacity - 1)) * r->item_bytes;
 }
 
 static void *ring_head(const struct ring *r)
@@ -33,7 +33,7 @@ static void *ring_head(const struct ring *r)
 
 static void ring_pop(struct ring *r)
 {
-	r->head = (r->head + 1) % r->capacity;
+	r->head = (r->head + 1) & (r->capacity - 1);
 	r->count--;
 }
 
@@ -143,6 +143,31 @@ static void context_add(struct frames *s, const struct guest_span *context)
 	}
 }
 
+/* Adds the segment to the key. Returns false if it has frames other than short texts: stacks, or
+ * what took the vCPU off its pCPU. */
+static bool run_key_fill(struct charge_key *key, const struct flame *f, const struct lane *l,
+			 const struct pending *p)
+{
+	const struct vcpu_exit *exit = &p->span.exit;
+
+	if (l->sampled || model_data_of(f->model, l->vm).guest_stacks ||
+	    (p->observed && !on_pcpu(&p->span)))
+		return false;
+	key->context = p->context.state;
+	key->number = p->context.number;
+	key->vector = p->context.vector;
+	key->observed = p->observed;
+	if (!p->observed)
+		return true;
+	key->state = p->span.state;
+	if (p->span.state != VCPU_GUEST && exit->serial) {
+		key->in_exit = true;
+		key->exit_isa = exit->isa;
+		key->exit_reason = exit->reason;
+	}
+	return true;
+}
+
 static void task_frames(struct frames *s, struct flame *f, struct lane *l, const struct pending *p)
 {
 	static const struct flame_guest_stack none = {0};
@@ -159,6 +184,8 @@ static void task_charge(struct flame *f, struct lane *l, const struct pending *p
 	bool known = p->context.state != GUEST_CPU_UNKNOWN && p->observed &&
 		     p->span.state != VCPU_UNKNOWN;
 	struct frames *s = frames_begin(f);
+	struct charge_key key;
+	bool short_texts;
 
 	if (l->runner <= 0)
 		return;
@@ -168,10 +195,16 @@ static void task_charge(struct flame *f, struct lane *l, const struct pending *p
 		return;
 	if (f->options.kind == FLAME_ONCPU && p->observed && !on_pcpu(&p->span))
 		return;
+	charge_key_init(&key, f, CHARGE_RUNS, l->vm, l->runner);
+	short_texts = run_key_fill(&key, f, l, p);
+	if (short_texts && flame_charge_again(f, &key, p->ns))
+		return;
 	task_frames(s, f, l, p);
 	if (f->options.kind == FLAME_WALL)
 		frames_vcpu(s, f, p->observed ? &p->span : NULL, true);
 	frames_charge(f, s, p->ns);
+	if (short_texts)
+		flame_charge_keep(f, &key);
 }
 
 /* Charges the segment to the vCPU, whatever its guest runs. */
@@ -263,10 +296,18 @@ static void waiter_charge(struct flame *f, struct lane *l, const struct lane_wai
 	enum flame_task_state state = w->preempted ? FLAME_TASK_PREEMPTED : FLAME_TASK_RUNNABLE;
 	const char *runner;
 	struct frames *s = frames_begin(f);
+	struct charge_key key;
+	bool short_texts;
 
 	flame_task_counted(f, l->vm, w->pid, ns, true);
 	if (!wants_lane(f, l) || !flame_wants_task(f, l->vm, w->pid) ||
 	    !flame_wants_state(f, state))
+		return;
+	short_texts = !span || on_pcpu(span);
+	charge_key_init(&key, f, CHARGE_WAITS, l->vm, w->pid);
+	charge_key_runner(&key, f, l->runner);
+	key.preempted = w->preempted;
+	if (short_texts && flame_charge_again(f, &key, ns))
 		return;
 	frames_task(s, f, l->vm, w->pid, true);
 	runner = l->runner > 0 ? model_task_name(f->model, l->vm, l->runner) : "";
@@ -282,6 +323,8 @@ static void waiter_charge(struct flame *f, struct lane *l, const struct lane_wai
 	if (span && !on_pcpu(span))
 		frames_vcpu(s, f, span, true);
 	frames_charge(f, s, ns);
+	if (short_texts)
+		flame_charge_keep(f, &key);
 }
 
 static void segment(struct flame *f, struct lane *l, const struct guest_span *context,

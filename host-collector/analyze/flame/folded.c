@@ -30,6 +30,7 @@ struct folded {
 	struct kept_stack *overflow;
 	struct kept_stack **sorted; /* NULL: they must be sorted again */
 	uint64_t total_ns;
+	struct kept_stack *newest; /* folded_newest() */
 };
 
 typedef bool (*table_equal)(const void *item, const void *key);
@@ -294,6 +295,7 @@ int folded_add(struct folded *f, const struct folded_frame *frames, size_t n, ui
 	const size_t depth = n < FOLDED_DEPTH_MAX ? n : FOLDED_DEPTH_MAX;
 	int err = 0;
 
+	f->newest = NULL;
 	if (!n)
 		return -EINVAL;
 	for (size_t i = 0; i < depth && !err; i++)
@@ -306,8 +308,20 @@ int folded_add(struct folded *f, const struct folded_frame *frames, size_t n, ui
 		return err;
 	if (kept)
 		kept->stack.weight_ns += weight_ns;
+	f->newest = kept;
 	f->total_ns += weight_ns;
 	return 0;
+}
+
+struct kept_stack *folded_newest(const struct folded *f)
+{
+	return f->newest;
+}
+
+void folded_add_again(struct folded *f, struct kept_stack *stack, uint64_t weight_ns)
+{
+	stack->stack.weight_ns += weight_ns;
+	f->total_ns += weight_ns;
 }
 
 size_t folded_count(const struct folded *f)
