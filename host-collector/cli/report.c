@@ -21,6 +21,7 @@
 #include "host-collector/cli/report_page.h"
 #include "host-collector/cli/shown_pairs.h"
 #include "host-collector/tables/report_tables.h"
+#include "host-collector/view/finding_text.h"
 #include "host-collector/view/headline.h"
 #include "host-collector/view/json.h"
 #include "host-collector/view/text.h"
@@ -417,7 +418,7 @@ static void headline_say(const struct report_arguments *a, const struct report *
 /* Writes what was found and returns the exit code. */
 static int reading_show(const struct report_arguments *a, struct reading *r)
 {
-	char why[512];
+	struct finding wrong[STATE_TIMES_FINDINGS];
 	size_t n_wrong;
 	int result;
 
@@ -428,12 +429,13 @@ static int reading_show(const struct report_arguments *a, struct reading *r)
 		return COMMAND_TROUBLE;
 	}
 	result = output_write(a, &r->found);
-	n_wrong = r->found.report ? report_imbalances(r->found.report, why, sizeof(why)) : 0;
+	n_wrong = r->found.report ? report_imbalances(r->found.report, wrong) : 0;
 	if (n_wrong) {
 		say(a->recording,
 		    "%zu part%s of this report do%s not add up (the rest is right): a bug of "
 		    "vcpuscope, please report it with the recording. The first: %s",
-		    n_wrong, n_wrong == 1 ? "" : "s", n_wrong == 1 ? "es" : "", why);
+		    n_wrong, n_wrong == 1 ? "" : "s", n_wrong == 1 ? "es" : "",
+		    finding_text(wrong, STATE_TIMES_FINDINGS).text);
 		result = COMMAND_TROUBLE;
 	}
 	if (result == COMMAND_OK || n_wrong)

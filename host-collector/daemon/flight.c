@@ -12,6 +12,7 @@
 #include "host-collector/daemon/flight_ring.h"
 #include "host-collector/daemon/incident_summary.h"
 #include "host-collector/view/culprit_text.h"
+#include "host-collector/view/pair_text.h"
 
 enum {
 	AFTERMATH_MS = 300,   /* belongs to the recording of an incident */
@@ -259,16 +260,24 @@ static void on_line(void *context, const char *line)
 {
 	say(context, line);
 }
-static void on_pair_over(void *context, const struct pair *pair, const char *text)
+
+static void on_pair_over(void *context, const struct pair_definition *d, const struct pair *pair)
 {
 	const struct flight_vm *v = context;
 	struct trigger_firing firing = {.trigger = TRIGGER_PAIR, .vm = COLLECTOR_VM};
 
-	(void)pair;
 	if (!watched_vm_config(v->vm)->triggers[TRIGGER_PAIR])
 		return;
-	snprintf(firing.text, sizeof(firing.text), "%s", text);
+	pair_over_text(d, pair, firing.text, sizeof(firing.text));
 	on_fired(context, &firing);
+}
+
+static void on_pair_uncounted(void *context, const struct pair_definition *d,
+			      const struct pair_unknown *why)
+{
+	char line[512];
+
+	say(context, pair_uncounted_text(d, why, line, sizeof(line)));
 }
 
 static void on_evidence(void *context, struct incident *incident)
@@ -353,7 +362,7 @@ static void on_begin(void *context)
 	const struct pair_watch_options pairs = {.definitions = config->pairs,
 						 .n = config->n_pairs,
 						 .over = on_pair_over,
-						 .say = on_line,
+						 .uncounted = on_pair_uncounted,
 						 .context = v};
 
 	flight_ring_clear(v->ring);

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "host-collector/util/duration.h"
-
 static int longest_first(const void *a, const void *b)
 {
 	const struct pair_found *x = a, *y = b;
@@ -27,24 +25,20 @@ static struct report_evidence *evidence_new(struct incident *incident)
 	return e;
 }
 
-/* "msi, host:kvm:kvm_msi_set_irq to guest:irq:irq_handler_entry, key 0, within 5 us" */
+/* "msi, host:kvm:kvm_msi_set_irq to guest:irq:irq_handler_entry, key 0" */
 static void name_write(const struct pair_found *o, char *out, size_t out_bytes)
 {
 	const struct pair_definition *d = o->definition;
-	const struct pair_span *longest = &o->pairs.longest;
-	char key[2 * PAIR_KEY_BYTES], error[48] = "of unknown error";
+	char key[2 * PAIR_KEY_BYTES];
 
-	if (longest->error_ns <= INT64_MAX)
-		snprintf(error, sizeof(error), "within %s",
-			 duration_text((int64_t)longest->error_ns).text);
 	/* Filters and attributes of the events can be long. */
-	snprintf(out, out_bytes, "%s, %.70s to %.70s, key %s, %s%s", d->name, d->from, d->to,
-		 pair_key_text(&longest->key, key, sizeof(key)), error,
-		 longest->past_losses ? ", unsure: events were lost" : "");
+	snprintf(out, out_bytes, "%s, %.70s to %.70s, key %s", d->name, d->from, d->to,
+		 pair_key_text(&o->pairs.longest.key, key, sizeof(key)));
 }
 
 static void line_add(const struct pair_found *o, struct incident *incident)
 {
+	const uint64_t error_ns = o->pairs.longest.error_ns;
 	struct report_evidence *e = evidence_new(incident);
 
 	if (!e)
@@ -55,6 +49,8 @@ static void line_add(const struct pair_found *o, struct incident *incident)
 		       : o->pairs.n > 1 ? FINDING_SEEN_PAIRS
 					: FINDING_SEEN_PAIR;
 	e->seen.n[0] = o->pairs.n;
+	e->seen.n[1] = o->pairs.longest.past_losses;
+	e->seen.ns[0] = error_ns <= INT64_MAX ? (int64_t)error_ns : FINDING_NS_UNKNOWN;
 	name_write(o, e->seen.name, sizeof(e->seen.name));
 }
 

@@ -105,8 +105,13 @@ static const struct wording sentences[FINDING_COUNT] = {
 	[FINDING_NO_EXPLANATION] = {"nothing that was seen explains the {ns0} that were denied"},
 	[FINDING_NO_CAUSE_OF_HALF] =
 		{"no cause explains half of the {ns1} that were denied; {verdict} explains {ns0}"},
-	[FINDING_INCONSISTENT] =
-		{"a bug of vcpuscope, please report it with the recording: {name}"},
+	[FINDING_INCONSISTENT] = {"a bug of vcpuscope, please report it with the recording: "},
+	[FINDING_IN_VCPU] = {"vCPU {n0} of VM {name}: "},
+	[FINDING_IN_INCIDENT] = {"stall {n1} of the report, on vCPU {n0} of VM {name}: "},
+	[FINDING_STATES_SUM] = {"its states sum to {exact0}, {exact1} passed"},
+	[FINDING_STATE_NEGATIVE] =
+		{"state {state} has {negative} (all states sum to {exact0}, {exact1} passed)"},
+	[FINDING_BEYOND_RECORDING] = {"its time exceeds the recording's"},
 	/* denied */
 	[FINDING_DENIED_NOTHING] = {"nothing"},
 	[FINDING_DENIED_HANDLER] = {"interrupt {vector}: its handler did not run"},
@@ -171,9 +176,10 @@ static const struct wording sentences[FINDING_COUNT] = {
 	[FINDING_SEEN_KEPT_EVENTS] = {"{name}, the oldest that was kept of {n0} or more"},
 	[FINDING_SEEN_HITS] = {"{n0} hit{s} of other events that were chosen"},
 	[FINDING_SEEN_HITS_OR_MORE] = {"{n0} or more hit{s} of other events that were chosen"},
-	[FINDING_SEEN_PAIR] = {"pair {name}"},
-	[FINDING_SEEN_PAIRS] = {"pair {name}, the longest of {n0}"},
-	[FINDING_SEEN_KEPT_PAIRS] = {"pair {name}, the longest that was kept of {n0} or more"},
+	[FINDING_SEEN_PAIR] = {"pair {name}, {pair_error}{past_losses}"},
+	[FINDING_SEEN_PAIRS] = {"pair {name}, {pair_error}{past_losses}, the longest of {n0}"},
+	[FINDING_SEEN_KEPT_PAIRS] =
+		{"pair {name}, {pair_error}{past_losses}, the longest that was kept of {n0} or more"},
 	[FINDING_SEEN_OTHER_PAIRS] = {"{n0} pair{s} of other names"},
 	/* detectors */
 	[FINDING_NO_WAITER] = {"no other task waited for this CPU"},
@@ -216,6 +222,32 @@ append(struct finding_text *t, const char *format, ...)
 static void duration_write(const struct finding *f, unsigned i, struct finding_text *t)
 {
 	append(t, "%s", duration_text(f->ns[i]).text);
+}
+
+/* To the nanosecond. */
+static void exact_write(const struct finding *f, unsigned i, struct finding_text *t)
+{
+	append(t, "%" PRId64 " ns", f->ns[i]);
+}
+
+static void negative_write(const struct finding *f, unsigned i, struct finding_text *t)
+{
+	append(t, "%" PRId64 " ns", (int64_t)f->n[i]);
+}
+
+/* How far away the true duration of a pair may be. */
+static void pair_error_write(const struct finding *f, unsigned i, struct finding_text *t)
+{
+	if (f->ns[i] == FINDING_NS_UNKNOWN)
+		append(t, "of unknown error");
+	else
+		append(t, "within %s", duration_text(f->ns[i]).text);
+}
+
+static void past_losses_write(const struct finding *f, unsigned i, struct finding_text *t)
+{
+	if (f->n[i])
+		append(t, ", unsure: events were lost");
 }
 
 static void number_write(const struct finding *f, unsigned i, struct finding_text *t)
@@ -349,13 +381,32 @@ static const struct value {
 	void (*write)(const struct finding *f, unsigned i, struct finding_text *t);
 	unsigned i;
 } values[] = {
-	{"ns0", duration_write, 0},    {"ns1", duration_write, 1},    {"n0", number_write, 0},
-	{"n1", number_write, 1},       {"hex1", hex_write, 1},        {"s", plural_write, 0},
-	{"task0", task_write, 0},      {"task1", task_write, 1},      {"holder", holder_write, 0},
-	{"sampled", sampled_write, 2}, {"name", name_write, 0},       {"code", code_write, 0},
-	{"vector", vector_write, 0},   {"irq", irq_write, 1},         {"context", context_write, 1},
-	{"awaited", awaited_write, 0}, {"unknown", unknown_write, 0}, {"state", state_write, 1},
-	{"keeper", keeper_write, 2},   {"signal", signal_write, 0},   {"verdict", verdict_write, 0},
+	{"ns0", duration_write, 0},
+	{"ns1", duration_write, 1},
+	{"n0", number_write, 0},
+	{"n1", number_write, 1},
+	{"hex1", hex_write, 1},
+	{"s", plural_write, 0},
+	{"task0", task_write, 0},
+	{"task1", task_write, 1},
+	{"holder", holder_write, 0},
+	{"sampled", sampled_write, 2},
+	{"name", name_write, 0},
+	{"code", code_write, 0},
+	{"vector", vector_write, 0},
+	{"irq", irq_write, 1},
+	{"context", context_write, 1},
+	{"awaited", awaited_write, 0},
+	{"unknown", unknown_write, 0},
+	{"state", state_write, 1},
+	{"keeper", keeper_write, 2},
+	{"signal", signal_write, 0},
+	{"verdict", verdict_write, 0},
+	{"exact0", exact_write, 0},
+	{"exact1", exact_write, 1},
+	{"negative", negative_write, 0},
+	{"pair_error", pair_error_write, 0},
+	{"past_losses", past_losses_write, 1},
 };
 
 /* Writes the value of the word at `word`, which ends with a brace. */

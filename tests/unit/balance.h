@@ -4,13 +4,14 @@
 #define TESTS_BALANCE_H
 
 #include "host-collector/analyze/stall/state_times.h"
+#include "host-collector/view/finding_text.h"
 
 static inline void assert_balances(const struct report *r)
 {
-	char why[256];
+	struct finding wrong[STATE_TIMES_FINDINGS];
 
-	if (report_imbalances(r, why, sizeof(why)))
-		fail_msg("%s", why);
+	if (report_imbalances(r, wrong))
+		fail_msg("%s", finding_text(wrong, STATE_TIMES_FINDINGS).text);
 }
 
 static inline void assert_incident_balances(struct incident *i)

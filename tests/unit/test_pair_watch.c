@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host-collector/analyze/event/pair_watch.h"
+#include "host-collector/view/pair_text.h"
 #include "proto/event_fields.h"
 #include "proto/user_event.h"
 #include "tests/unit/model_script.h"
@@ -20,27 +20,31 @@ struct heard {
 	char over[64][256], said[4][512];
 };
 
-static void on_over(void *context, const struct pair *pair, const char *text)
+static void on_over(void *context, const struct pair_definition *d, const struct pair *pair)
 {
 	struct heard *h = context;
 
 	assert_true(pair->duration_ns > 0);
 	assert_true(h->n_over < 64);
-	snprintf(h->over[h->n_over++], sizeof(h->over[0]), "%s", text);
+	pair_over_text(d, pair, h->over[h->n_over++], sizeof(h->over[0]));
 }
 
-static void on_say(void *context, const char *line)
+static void on_uncounted(void *context, const struct pair_definition *d,
+			 const struct pair_unknown *why)
 {
 	struct heard *h = context;
 
 	assert_true(h->n_said < 4);
-	snprintf(h->said[h->n_said++], sizeof(h->said[0]), "%s", line);
+	pair_uncounted_text(d, why, h->said[h->n_said++], sizeof(h->said[0]));
 }
 
 static void begin(struct heard *h, const struct pair_definition *definitions, size_t n)
 {
-	const struct pair_watch_options options = {
-		.definitions = definitions, .n = n, .over = on_over, .say = on_say, .context = h};
+	const struct pair_watch_options options = {.definitions = definitions,
+						   .n = n,
+						   .over = on_over,
+						   .uncounted = on_uncounted,
+						   .context = h};
 
 	memset(h, 0, sizeof(*h));
 	h->model = model_new();

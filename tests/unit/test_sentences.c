@@ -431,6 +431,25 @@ static void the_judge_says_what_it_cannot_tell(void **state)
 	     "to 9 ns, 10 ns passed");
 }
 
+static void what_does_not_add_up_is_named(void **state)
+{
+	static struct incident stalls[] = {
+		{.vcpu = 2, .end = {10}, .breakdown_ns = {[VCPU_GUEST] = 14, [VCPU_VMM] = -4}}};
+	struct report_vcpu vcpus[] = {{.vcpu = 3, .end = {20}, .states_ns = {[VCPU_GUEST] = 20}}};
+	struct report r = {.end = {10}, .n_incidents = 1, .incidents = stalls};
+	struct finding wrong[STATE_TIMES_FINDINGS];
+
+	(void)state;
+	assert_int_equal(report_imbalances(&r, wrong), 1);
+	says(wrong, STATE_TIMES_FINDINGS,
+	     "stall 1 of the report, on vCPU 2 of VM : state vmm has -4 ns (all states sum to 10 ns, "
+	     "10 ns passed)");
+	r.n_vcpus = 1;
+	r.vcpus = vcpus;
+	assert_int_equal(report_imbalances(&r, wrong), 2);
+	says(wrong, STATE_TIMES_FINDINGS, "vCPU 3 of VM : its time exceeds the recording's");
+}
+
 /* A word in braces that no value has would leave a gap in its sentence: a row above would fail. A
  * long name is cut, and the sentence ends. */
 static void a_long_sentence_is_cut(void **state)
@@ -490,6 +509,7 @@ int main(void)
 		cmocka_unit_test(what_was_denied_has_its_sentence),
 		cmocka_unit_test(every_detector_has_its_sentence),
 		cmocka_unit_test(the_judge_says_what_it_cannot_tell),
+		cmocka_unit_test(what_does_not_add_up_is_named),
 		cmocka_unit_test(a_long_sentence_is_cut),
 		cmocka_unit_test(every_verdict_has_its_words),
 		cmocka_unit_test(every_finding_was_said),

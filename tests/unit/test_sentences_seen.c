@@ -192,11 +192,15 @@ static void sentences_of_pairs(void **state)
 		const char *says;
 		struct finding f;
 	} pairs[] = {
-		{"pair msi, A to B", {.kind = FINDING_SEEN_PAIR, .n = {1}, .name = "msi, A to B"}},
-		{"pair msi, A to B, the longest of 3",
-		 {.kind = FINDING_SEEN_PAIRS, .n = {3}, .name = "msi, A to B"}},
-		{"pair msi, A to B, the longest that was kept of 128 or more",
-		 {.kind = FINDING_SEEN_KEPT_PAIRS, .n = {128}, .name = "msi, A to B"}},
+		{"pair msi, A to B, within 0 us",
+		 {.kind = FINDING_SEEN_PAIR, .n = {1}, .name = "msi, A to B"}},
+		{"pair msi, A to B, within 5 us, unsure: events were lost, the longest of 3",
+		 {.kind = FINDING_SEEN_PAIRS, .n = {3, 1}, .ns = {5000}, .name = "msi, A to B"}},
+		{"pair msi, A to B, of unknown error, the longest that was kept of 128 or more",
+		 {.kind = FINDING_SEEN_KEPT_PAIRS,
+		  .n = {128},
+		  .ns = {FINDING_NS_UNKNOWN},
+		  .name = "msi, A to B"}},
 		{"1 pair of other names", {.kind = FINDING_SEEN_OTHER_PAIRS, .n = {1}}},
 		{"2 pairs of other names", {.kind = FINDING_SEEN_OTHER_PAIRS, .n = {2}}},
 	};

@@ -2,8 +2,6 @@
 #include "host-collector/analyze/event/pair_watch.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +23,7 @@ struct watched_pair {
 	struct pair_history *history;
 	struct host_ns over; /* time of the last call of `over` */
 	bool was_over;
-	char why[sizeof(((struct expr_error *)0)->text) + 32];
+	struct pair_unknown why;
 };
 
 struct pair_watch {
@@ -43,7 +41,6 @@ static void on_settled(void *context, const struct pair *pair)
 {
 	struct watched_pair *w = context;
 	const struct pair_watch_options *o = &w->watch->options;
-	char text[256], key[48], vcpu[24] = "", error[32] = "unknown";
 
 	pair_history_add(w->history, pair);
 	if (!pair->is_call || !w->definition.than_ns ||
@@ -52,14 +49,7 @@ static void on_settled(void *context, const struct pair *pair)
 		return;
 	w->was_over = true;
 	w->over = pair->to.t;
-	if (pair->to.vcpu_known)
-		snprintf(vcpu, sizeof(vcpu), ", vCPU %" PRIu32, pair->to.vcpu);
-	if (pair->error_ns != UINT64_MAX)
-		snprintf(error, sizeof(error), "%.3f ms", (double)pair->error_ns / 1e6);
-	snprintf(text, sizeof(text), "the pair %s took %.3f ms (error %s), key %s%s",
-		 w->definition.name, (double)pair->duration_ns / 1e6, error,
-		 pair_key_text(&pair->key, key, sizeof(key)), vcpu);
-	o->over(o->context, pair, text);
+	o->over(o->context, &w->definition, pair);
 }
 
 /* ---- events that become known ---- */
@@ -69,27 +59,25 @@ static int choices_find(struct watched_pair *w)
 	const struct user_events *known = model_user_events(w->watch->model);
 	const struct pair_definition *d = &w->definition;
 	const struct message_user_event *e;
-	struct expr_error error = {0};
-	const char *what = "from", *key;
+	const char *key;
 	uint32_t source;
 	int err = event_choices_init(&w->choices);
 
 	w->has_choices = !err;
+	w->why.part = "from";
 	for (size_t i = 0; !err && (e = user_events_at(known, i, &source)); i++)
 		err = event_schemas_describe(w->choices.schemas, source, e);
 	if (!err)
-		err = event_choices_add(&w->choices, d->from, &error);
+		err = event_choices_add(&w->choices, d->from, &w->why.error);
 	if (!err) {
-		what = "to";
-		err = event_choices_add(&w->choices, d->to, &error);
+		w->why.part = "to";
+		err = event_choices_add(&w->choices, d->to, &w->why.error);
 	}
 	if (!err) {
-		what = "key";
+		w->why.part = "key";
 		key = *d->key ? d->key : event_choices_cross(&w->choices) ? "vcpu" : "cpu";
-		err = event_choices_key(&w->choices, key, &error);
+		err = event_choices_key(&w->choices, key, &w->why.error);
 	}
-	if (err == -EINVAL)
-		snprintf(w->why, sizeof(w->why), "%s: %s", what, error.text);
 	return err;
 }
 
@@ -112,8 +100,7 @@ static void pair_find(struct watched_pair *w)
 			return;
 		err = -ENOMEM;
 	}
-	if (err == -ENOMEM)
-		snprintf(w->why, sizeof(w->why), "out of memory");
+	w->why.out_of_memory = err == -ENOMEM;
 	if (w->has_choices)
 		event_choices_fini(&w->choices);
 	w->has_choices = false;
@@ -134,7 +121,6 @@ void pair_watch_tick(struct pair_watch *w)
 {
 	const size_t n_events = events_known(w);
 	const bool grown = n_events != w->n_events;
-	char line[PAIR_NAME_BYTES + sizeof(w->pairs[0].why) + 32];
 
 	w->n_events = n_events;
 	w->ticks += w->ticks <= TICKS_SILENT;
@@ -143,11 +129,8 @@ void pair_watch_tick(struct pair_watch *w)
 
 		if (!p->pairs && grown)
 			pair_find(p);
-		if (p->pairs || w->ticks != TICKS_SILENT || !w->options.say)
-			continue;
-		snprintf(line, sizeof(line), "pair %s is not counted: %s", p->definition.name,
-			 p->why);
-		w->options.say(w->options.context, line);
+		if (!p->pairs && w->ticks == TICKS_SILENT && w->options.uncounted)
+			w->options.uncounted(w->options.context, &p->definition, &p->why);
 	}
 }
 

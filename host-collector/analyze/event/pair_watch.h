@@ -11,14 +11,22 @@
 #include "host-collector/analyze/event/pair_history.h"
 #include "host-collector/analyze/event/pairs.h"
 
+/* Why the events of a pair are unknown. */
+struct pair_unknown {
+	bool out_of_memory;      /* the other members are unset */
+	const char *part;        /* of the definition: "from", "to" or "key" */
+	struct expr_error error; /* what is wrong with it */
+};
+
 struct pair_watch_options {
 	const struct pair_definition *definitions; /* at most PAIR_WATCH_MAX; copied */
 	size_t n;
-	/* A pair took at least than_ns. text: one sentence, not escaped. At most once per second
-	 * and definition. */
-	void (*over)(void *context, const struct pair *pair, const char *text);
-	/* Receives a line for the user that says why a pair is not counted. */
-	void (*say)(void *context, const char *line);
+	/* A pair took at least than_ns. At most once per second and definition. */
+	void (*over)(void *context, const struct pair_definition *definition,
+		     const struct pair *pair);
+	/* A pair is not counted because its events are unknown. why: valid during the call. */
+	void (*uncounted)(void *context, const struct pair_definition *definition,
+			  const struct pair_unknown *why);
 	void *context;
 };
 

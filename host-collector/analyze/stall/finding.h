@@ -73,7 +73,13 @@
 	X(FURTHER_CAUSE)                                                                           \
 	X(NO_EXPLANATION)                                                                          \
 	X(NO_CAUSE_OF_HALF)                                                                        \
+	/* numbers that do not add up: where, then what */                                         \
 	X(INCONSISTENT)                                                                            \
+	X(IN_VCPU)                                                                                 \
+	X(IN_INCIDENT)                                                                             \
+	X(STATES_SUM)                                                                              \
+	X(STATE_NEGATIVE)                                                                          \
+	X(BEYOND_RECORDING)                                                                        \
 	/* denied: what was denied to which task */                                                \
 	X(DENIED_NOTHING)                                                                          \
 	X(DENIED_HANDLER)                                                                          \
@@ -122,6 +128,7 @@
 	X(SEEN_KEPT_EVENTS)                                                                        \
 	X(SEEN_HITS)                                                                               \
 	X(SEEN_HITS_OR_MORE)                                                                       \
+	/* ns[0]: error of the longest; n[1]: lost events make it unsure */                        \
 	X(SEEN_PAIR)                                                                               \
 	X(SEEN_PAIRS)                                                                              \
 	X(SEEN_KEPT_PAIRS)                                                                         \
@@ -156,6 +163,9 @@ struct finding_task {
 	int32_t pid;
 	char comm[16];
 };
+
+/* A duration in finding.ns that is not known. */
+#define FINDING_NS_UNKNOWN (-1)
 
 /* Values that the kind does not need are 0. */
 struct finding {

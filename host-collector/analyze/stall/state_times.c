@@ -2,12 +2,9 @@
 #include "host-collector/analyze/stall/state_times.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "host-collector/analyze/stall/describe.h"
 
 struct times_vm {
 	uint32_t vm;
@@ -120,75 +117,80 @@ int state_times_give(struct state_times *s, struct report *r)
 	return 0;
 }
 
-/* Says how the states fail to add up to `passed_ns`; false if they do add up. */
-static bool states_fail(const int64_t *ns, int64_t passed_ns, char *why, size_t why_bytes)
+/* Returns how the states fail to add up to `passed_ns`; kind NONE if they do add up. */
+static struct finding states_finding(const int64_t *ns, int64_t passed_ns)
 {
-	int64_t sum = 0;
-	int negative = -1;
+	struct finding x = {.kind = FINDING_STATES_SUM, .ns = {0, passed_ns}};
 
-	for (int i = 0; i < VCPU_STATE_COUNT; i++) {
-		sum += ns[i];
-		negative = ns[i] < 0 ? i : negative;
+	for (unsigned i = 0; i < VCPU_STATE_COUNT; i++) {
+		x.ns[0] += ns[i];
+		if (ns[i] < 0) {
+			x.kind = FINDING_STATE_NEGATIVE;
+			x.n[0] = (uint64_t)ns[i];
+			x.n[1] = i;
+		}
 	}
-	if (sum == passed_ns && negative < 0)
-		return false;
-	if (negative >= 0)
-		snprintf(why, why_bytes,
-			 "state %s has %" PRId64 " ns (all states sum to %" PRId64 " ns, %" PRId64
-			 " ns passed)",
-			 vcpu_state_name((enum vcpu_state)negative), ns[negative], sum, passed_ns);
-	else
-		snprintf(why, why_bytes, "its states sum to %" PRId64 " ns, %" PRId64 " ns passed",
-			 sum, passed_ns);
-	return true;
+	return x.kind == FINDING_STATES_SUM && x.ns[0] == passed_ns ? (struct finding){0} : x;
 }
 
-/* Returns true if the incident's breakdown adds up; otherwise describes the difference. */
-static bool incident_balances(const struct incident *i, char *why, size_t why_bytes)
+static struct finding incident_finding(const struct incident *i)
 {
-	return !states_fail(i->breakdown_ns, i->end.ns - i->begin.ns, why, why_bytes);
+	return states_finding(i->breakdown_ns, i->end.ns - i->begin.ns);
 }
 
 void incident_verify(struct incident *i)
 {
-	char why[160];
+	const struct finding found = incident_finding(i);
 
-	if (incident_balances(i, why, sizeof(why)))
+	if (!found.kind)
 		return;
 	i->inconsistent = true;
 	i->verdict = i->runner_up = VERDICT_UNDETERMINED;
 	i->confidence = CONFIDENCE_UNDETERMINED;
 	memset(i->because, 0, sizeof(i->because));
-	i->because[0].kind = FINDING_INCONSISTENT;
-	describe(i->because[0].name, sizeof(i->because[0].name), "%s", why);
+	finding_add(i->because, REPORT_BECAUSE_MAX,
+		    &(struct finding){.kind = FINDING_INCONSISTENT});
+	finding_add(i->because, REPORT_BECAUSE_MAX, &found);
 }
 
-static bool vcpu_balances(const struct report *r, const struct report_vcpu *v, char *why,
-			  size_t why_bytes)
+static struct finding vcpu_finding(const struct report *r, const struct report_vcpu *v)
 {
-	if (states_fail(v->states_ns, v->end.ns - v->begin.ns, why, why_bytes))
-		return false;
-	if (v->begin.ns >= r->begin.ns && v->end.ns <= r->end.ns)
-		return true;
-	snprintf(why, why_bytes, "its time exceeds the recording's");
-	return false;
+	const struct finding found = states_finding(v->states_ns, v->end.ns - v->begin.ns);
+
+	if (found.kind || (v->begin.ns >= r->begin.ns && v->end.ns <= r->end.ns))
+		return found;
+	return (struct finding){.kind = FINDING_BEYOND_RECORDING};
 }
 
-size_t report_imbalances(const struct report *r, char *why, size_t why_bytes)
+/* Counts `found`, if it is one. Stores it and where it is, if it is the first one. */
+static void imbalance_add(const struct report *r, struct finding where, uint32_t vm,
+			  const struct finding *found, size_t *n, struct finding *first)
+{
+	if (!found->kind || (*n)++)
+		return;
+	snprintf(where.name, sizeof(where.name), "%s", report_vm_name(r, vm));
+	first[0] = where;
+	first[1] = *found;
+}
+
+size_t report_imbalances(const struct report *r, struct finding *first)
 {
 	size_t n = 0;
-	char what[160];
 
 	for (size_t i = 0; i < r->n_vcpus; i++) {
-		if (!vcpu_balances(r, &r->vcpus[i], what, sizeof(what)) && !n++)
-			snprintf(why, why_bytes, "vCPU %u of VM %s: %s", r->vcpus[i].vcpu,
-				 report_vm_name(r, r->vcpus[i].vm), what);
+		const struct report_vcpu *v = &r->vcpus[i];
+		const struct finding found = vcpu_finding(r, v);
+
+		imbalance_add(r, (struct finding){.kind = FINDING_IN_VCPU, .n = {v->vcpu}}, v->vm,
+			      &found, &n, first);
 	}
 	for (size_t i = 0; i < r->n_incidents; i++) {
-		if (!incident_balances(&r->incidents[i], what, sizeof(what)) && !n++)
-			snprintf(why, why_bytes, "stall %zu of the report, on vCPU %u of VM %s: %s",
-				 i + 1, r->incidents[i].vcpu, report_vm_name(r, r->incidents[i].vm),
-				 what);
+		const struct incident *x = &r->incidents[i];
+		const struct finding found = incident_finding(x);
+
+		imbalance_add(r,
+			      (struct finding){.kind = FINDING_IN_INCIDENT, .n = {x->vcpu, i + 1}},
+			      x->vm, &found, &n, first);
 	}
 	return n;
 }

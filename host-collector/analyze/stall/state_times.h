@@ -12,6 +12,8 @@
 
 #include "host-collector/analyze/stall/report.h"
 
+enum { STATE_TIMES_FINDINGS = 2 };
+
 struct state_times;
 
 /* Subscribes to the model. Feed the model no more after state_times_free. Returns NULL if out of
@@ -25,8 +27,9 @@ int state_times_give(struct state_times *s, struct report *r);
 /* Checks the incident's breakdown. If it does not add up, marks the incident as inconsistent and
  * removes its verdict. */
 void incident_verify(struct incident *i);
-/* Returns the number of vCPUs and incidents that break the invariant. `why` describes the first; it
- * is unchanged if there is none. */
-size_t report_imbalances(const struct report *r, char *why, size_t why_bytes);
+/* Returns the number of vCPUs and incidents that break the invariant. `first`, of
+ * STATE_TIMES_FINDINGS elements, gets the findings about the first one: in which vCPU or incident,
+ * and what does not add up. It is unchanged if there is none. */
+size_t report_imbalances(const struct report *r, struct finding *first);
 
 #endif
