@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/daemon/flight.h"
+#include "host-collector/daemon/flight_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,75 +15,21 @@
 #include "host-collector/view/pair_text.h"
 
 enum {
-	AFTERMATH_MS = 300,   /* belongs to the recording of an incident */
-	BEFORE_MS = 2000,     /* of the time before a long stall that stay in the ring */
-	VERDICT_MS = 1500,    /* that a trigger waits for the stall that it may be part of */
-	LOOK_MS = 1000,       /* of what `top` shows */
-	TICK_MS = 100,        /* of the live model, besides those with the host's heartbeats, */
-	QUIET_TICK_MS = 1000, /* and of the one of a VM that sends nothing */
+	AFTERMATH_MS = 300, /* recorded after the end of an incident */
+	BEFORE_MS = 2000,   /* kept in the ring before a long stall */
+	VERDICT_MS = 1500,  /* a trigger waits this long for the stall that it may be part of */
+	LOOK_MS = 1000,     /* interval of the rows that `top` shows */
+	TICK_MS = 100,      /* interval of the live model's ticks; the host's heartbeats add more */
+	QUIET_TICK_MS = 1000, /* the same for a VM that sends nothing */
 	ROWS_MAX = 256,
-	TRIES = 10,           /* to make a folder... */
-	TRY_AGAIN_MS = 1000,  /* ...so often */
-	JOIN_PER_S = 5,       /* somebody who joins begins a fifth of a second back */
-	OVER_KEPT_MS = 10000, /* the last seconds of a VM that is gone */
+	TRIES = 10, /* attempts to make a folder */
+	TRY_AGAIN_MS = 1000,
+	OVER_KEPT_MS = 10000, /* the last seconds of a VM stay in memory this long after its end */
 };
-
-/* What waits for its folder: the worst stall, or a trigger while there is none. */
-struct waiting {
-	bool is, stall;
-	unsigned int tries;
-	uint64_t due_ms;
-	struct incident incident; /* of a stall */
-	struct trigger_firing firing;
-};
-
-struct flight_vm {
-	struct flight *flight;
-	struct watched_vm *vm;
-	struct frame_tap tap;
-	struct flight_ring *ring;
-	uint64_t held_ms;  /* when the ring was last needed from a stall's begin on; 0: it is not */
-	struct live *live; /* NULL: out of memory, until the streams begin anew */
-	struct metrics *metrics; /* NULL: not wanted, or as above */
-	bool fresh;              /* a frame came since the last tick of the live model... */
-	uint64_t ticked_ms;      /* ...which was then */
-	bool over;               /* the VM is gone: nothing comes any more... */
-	uint64_t over_ms;        /* ...since then; what is known of it is kept for a while */
-	struct waiting waiting;
-	uint64_t folder_ms; /* when the last one was made; 0 never */
-	uint64_t incidents, triggered, folders, suppressed, reported_suppressed;
-	struct triggers *triggers; /* of the live model */
-	uint64_t log_us;           /* of the newest line of the guest's log that was looked at */
-	struct activity *activity; /* of the live model */
-	struct activity_row *rows; /* of the last look: ROWS_MAX */
-	size_t n_rows;
-	uint64_t looked_ms, look_ms; /* when, and the time that it covers */
-	struct flight_stall last;
-	bool stalled;               /* `last` is valid */
-	struct records_vm *records; /* its records for the fleet */
-	struct pair_watch *pairs;   /* of the live model */
-	struct metrics_pair pair_counts[PAIR_WATCH_MAX];
-	struct flight_vm *next;
-};
-
-struct flight {
-	struct incident_store_options options;
-	struct incident_store *store;
-	struct records *records;
-	struct flight_vm *vms;
-	uint64_t host_hz;
-	struct metrics_sum past; /* of VMs that are gone, so that the host's sums never fall */
-	uv_idle_t *serving;      /* active while a folder is due; freed when it is closed */
-};
-
-static const char *name_of(const struct flight_vm *v)
-{
-	return watched_vm_config(v->vm)->name;
-}
 
 static void say(const struct flight_vm *v, const char *line)
 {
-	v->flight->options.say(v->flight->options.context, name_of(v), line);
+	v->flight->options.say(v->flight->options.context, flight_vm_name(v), line);
 }
 
 /* ---- folders ---- */
@@ -99,7 +45,7 @@ static int recording_write(void *context, const char *path)
 static struct incident_summary summary_of(const struct flight_vm *v, const struct waiting *waiting)
 {
 	return (struct incident_summary){
-		.vm = name_of(v),
+		.vm = flight_vm_name(v),
 		.incident = waiting && waiting->stall ? &waiting->incident : NULL,
 		.firing = waiting && !waiting->stall ? &waiting->firing : NULL,
 		.stalls_without_folder = v->suppressed - v->reported_suppressed,
@@ -111,7 +57,7 @@ static int folder_make(struct flight_vm *v, const struct waiting *waiting, char 
 {
 	const struct incident_summary summary = summary_of(v, waiting);
 	const struct incident_request request = {
-		.vm = name_of(v),
+		.vm = flight_vm_name(v),
 		.what = incident_summary_what(&summary),
 		.summary = incident_summary_json(&summary),
 		.write = recording_write,
@@ -168,8 +114,8 @@ static void waiting_serve(struct flight_vm *v)
 	v->folder_ms = clock_monotonic_ms();
 }
 
-/* A folder takes as long as it takes to write some MiB: one in each turn of the loop, the one that
- * waits longest first. */
+/* Makes one folder in each turn of the loop, as each writes some MiB. Begins with the one that
+ * waits longest. */
 static void on_serving(uv_idle_t *idle)
 {
 	const struct flight *f = idle->data;
@@ -219,7 +165,7 @@ static void on_incident(void *context, const struct report *report)
 		if (v->metrics)
 			metrics_incident(v->metrics, at);
 		records_incident(v->records, at);
-		v->suppressed += v->waiting.is; /* they share a folder */
+		v->suppressed += v->waiting.is; /* both share a folder */
 		if (!v->waiting.is)
 			v->waiting.tries = 0;
 		if (!v->waiting.is || !v->waiting.stall)
@@ -402,7 +348,7 @@ static void on_end(void *context, const char *why)
 
 /* ---- life ---- */
 
-static struct flight_vm *find(const struct flight *f, const struct watched_vm *vm)
+struct flight_vm *flight_find(const struct flight *f, const struct watched_vm *vm)
 {
 	struct flight_vm *v = f->vms;
 
@@ -461,7 +407,7 @@ void flight_end(struct flight *f, struct watched_vm *vm)
 	}
 }
 
-/* What the guest's log has got since the last look. A guest that boots again begins at 0. */
+/* Checks the lines of the guest's log that are new. A guest that boots again begins at 0. */
 static void log_tick(struct flight_vm *v)
 {
 	const struct pipeline *p = live_pipeline(v->live);
@@ -494,8 +440,8 @@ static void activity_tick(struct flight_vm *v)
 	log_tick(v);
 }
 
-/* The merged model ends a stall later than the early one, which knows what is in progress: the ring
- * is held a while longer. */
+/* Releases the ring some time after the last stall in progress: the merged model ends a stall later
+ * than the early model, which knows what is in progress. */
 static void hold_tick(struct flight_vm *v)
 {
 	const uint64_t now = clock_monotonic_ms();
@@ -510,7 +456,7 @@ static void hold_tick(struct flight_vm *v)
 	}
 }
 
-/* The memory of a VM that is gone. */
+/* Frees the memory of a VM that ended. */
 static void over_tick(struct flight_vm *v)
 {
 	if (!v->live || clock_monotonic_ms() - v->over_ms < OVER_KEPT_MS)
@@ -540,7 +486,7 @@ void flight_tick(struct flight *f)
 
 void flight_trigger(struct flight *f, struct watched_vm *vm, enum trigger trigger, const char *text)
 {
-	struct flight_vm *v = find(f, vm);
+	struct flight_vm *v = flight_find(f, vm);
 	struct trigger_firing firing = {.trigger = trigger, .vm = COLLECTOR_VM};
 
 	if (!v || !v->live || !watched_vm_config(vm)->triggers[trigger])
@@ -551,124 +497,13 @@ void flight_trigger(struct flight *f, struct watched_vm *vm, enum trigger trigge
 
 int flight_snapshot(struct flight *f, struct watched_vm *vm, char *path, size_t path_bytes)
 {
-	struct flight_vm *v = find(f, vm);
+	struct flight_vm *v = flight_find(f, vm);
 	struct flight_ring_stats stats;
 
 	if (!v)
 		return -ENOENT;
 	flight_ring_stats_get(v->ring, &stats);
 	return stats.frames && v->live ? folder_make(v, NULL, path, path_bytes) : -ENODATA;
-}
-
-/* What the page needs of the pairs. */
-static size_t pairs_gather(struct flight_vm *v)
-{
-	struct pair_watch_counts counts;
-	size_t n = 0;
-
-	for (; v->pairs && pair_watch_get(v->pairs, n, &counts); n++)
-		v->pair_counts[n] = (struct metrics_pair){
-			.name = counts.name,
-			.times = counts.times,
-			.over = counts.over,
-			.uncounted = {[METRICS_UNPAIRED] = counts.unpaired,
-				      [METRICS_INCOMPLETE] = counts.incomplete,
-				      [METRICS_AMBIGUOUS] = counts.ambiguous},
-		};
-	return n;
-}
-
-size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t max,
-		      const struct metrics_sum **past)
-{
-	size_t n = 0;
-
-	*past = &f->past;
-	for (struct flight_vm *v = f->vms; v && n < max; v = v->next) {
-		if (!v->live || !v->metrics)
-			continue;
-		parts[n++] = (struct metrics_part){.name = name_of(v),
-						   .metrics = v->metrics,
-						   .pipeline = live_pipeline(v->live),
-						   .pairs = v->pair_counts,
-						   .n_pairs = pairs_gather(v)};
-	}
-	return n;
-}
-
-static int ring_begin(struct flight *f, const struct watched_vm *vm, uint64_t since_tsc,
-		      const struct frame_taker *out, struct flight_places **places)
-{
-	struct flight_vm *v = find(f, vm);
-	struct flight_ring_stats stats;
-
-	*places = NULL;
-	if (!v)
-		return -ENOENT;
-	flight_ring_stats_get(v->ring, &stats);
-	return stats.frames && v->live
-		       ? flight_ring_begin(v->ring, live_model(v->live), since_tsc, out, places)
-		       : -ENODATA;
-}
-
-int flight_continue(struct flight *f, const struct watched_vm *vm, size_t max_bytes,
-		    struct recording_writer *out, struct flight_places **places)
-{
-	const struct frame_taker taker = frame_taker_of(out);
-	const struct flight_vm *v = find(f, vm);
-
-	return ring_begin(f, vm, v ? flight_ring_since(v->ring, max_bytes) : 0, &taker, places);
-}
-
-int flight_join(struct flight *f, const struct watched_vm *vm, const struct frame_taker *out,
-		struct flight_places **places)
-{
-	return ring_begin(f, vm, clock_tsc_read() - f->host_hz / JOIN_PER_S, out, places);
-}
-
-void flight_activity_get(const struct flight *f, const struct watched_vm *vm,
-			 struct flight_activity *out)
-{
-	const struct flight_vm *v = find(f, vm);
-
-	*out = (struct flight_activity){0};
-	if (!v || !v->live)
-		return;
-	*out = (struct flight_activity){.rows = v->rows,
-					.n_rows = v->n_rows,
-					.seconds = (double)v->look_ms / 1000,
-					.ongoing = live_ongoing(v->live, COLLECTOR_VM),
-					.last = v->stalled ? &v->last : NULL};
-}
-
-void flight_queue_get(const struct flight *f, struct incident_store_stats *out)
-{
-	incident_store_stats_get(f->store, out);
-}
-
-void flight_status_get(const struct flight *f, const struct watched_vm *vm,
-		       struct flight_status *out)
-{
-	const struct flight_vm *v = find(f, vm);
-	struct flight_ring_stats stats;
-	struct pipeline_source guest;
-
-	*out = (struct flight_status){0};
-	if (!v)
-		return;
-	flight_ring_stats_get(v->ring, &stats);
-	*out = (struct flight_status){.on = true,
-				      .bytes = stats.bytes,
-				      .early = stats.early,
-				      .incidents = v->incidents,
-				      .triggered = v->triggered,
-				      .folders = v->folders,
-				      .suppressed = v->suppressed};
-	if (!v->live || !live_source(v->live, COLLECTOR_VM, &guest) || !guest.hello)
-		return;
-	snprintf(out->clock_method, sizeof(out->clock_method), "%s",
-		 guest.clock_untrusted ? "untrusted" : guest.clock_method);
-	out->clock_error_ns = guest.clock_untrusted ? UINT64_MAX : guest.clock_error_median_ns;
 }
 
 struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *options,
