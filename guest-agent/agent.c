@@ -21,13 +21,14 @@
 #include "bpf/capture/kernel_log.h"
 #include "guest-agent/outbox.h"
 #include "guest-agent/pvclock_page.h"
-#include "guest-agent/self_stats.h"
 #include "guest-agent/send_queue.h"
 #include "guest-agent/session.h"
 #include "guest-agent/steal.h"
 #include "guest-agent/symbols.h"
 #include "proto/log_limit.h"
 #include "proto/message.h"
+#include "proto/proc_file.h"
+#include "proto/self_cost.h"
 
 enum {
 	CONTROL_BYTES = 128 * 1024,
@@ -68,7 +69,7 @@ struct agent {
 	struct log_limit lines;
 	uint64_t heartbeat_ms, dmesg_ms, steal_ms, start_ms, stop_ms;
 	bool steal_clock;
-	struct self_stats self_at_start;
+	struct self_cost self_at_start;
 	bool stopping, stopped, was_up, urgent, said_unreachable, said_drain, said_unnamed;
 	int result;
 };
@@ -270,14 +271,12 @@ static void stacks_queue(struct agent *a)
 	}
 }
 
-/* What the agent costs, with the processes that find names. 0 or -errno. */
-static int self_read(const struct agent *a, struct self_stats *self)
+/* What the agent costs, with the processes that find names. */
+static void self_read(const struct agent *a, struct self_cost *self)
 {
-	int err = self_stats_read(self);
-
-	if (!err && a->symbols)
+	self_cost_read(self);
+	if (a->symbols)
 		self->cpu_time_ns += symbols_cpu_ns(a->symbols);
-	return err;
 }
 
 static void control_queue(struct agent *a, enum frame_kind kind)
@@ -293,7 +292,7 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 	const struct clock_sample *sample = batcher_sample(a->batcher);
 	const struct message_aggregated *aggregated = batcher_aggregated(a->batcher);
 	struct batcher_totals totals;
-	struct self_stats self = {0};
+	struct self_cost self;
 	struct message_heartbeat *heartbeat = &a->heartbeat;
 
 	batcher_totals_get(a->batcher, &totals);
@@ -346,7 +345,7 @@ static void kernel_log_queue(struct agent *a, uint64_t now_ms)
 static void config_step(struct agent *a, uint64_t now_ms)
 {
 	const struct message_config *asked = session_config_take(a->session);
-	struct self_stats self = {0};
+	struct self_cost self;
 	struct configurer_now now = {
 		.ms = now_ms,
 		.host = session_state(a->session) == SESSION_OPEN,
@@ -411,11 +410,10 @@ static void summary_say(struct agent *a, uint64_t now_ms)
 {
 	struct batcher_totals totals;
 	struct session_stats session;
-	struct self_stats self;
+	struct self_cost self;
 	double seconds = (double)(now_ms - a->start_ms) / 1e3;
 
-	if (self_read(a, &self) < 0)
-		return;
+	self_read(a, &self);
 	batcher_totals_get(a->batcher, &totals);
 	session_stats_get(a->session, &session);
 	hidden_say(a, UINT64_MAX); /* the last lines are always shown */
@@ -518,7 +516,7 @@ static int hello_init(struct message_hello *hello)
 	if (uname(&name) < 0)
 		return -errno;
 	snprintf(hello->kernel_release, sizeof(hello->kernel_release), "%s", name.release);
-	kernel_file_line("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
+	proc_file_line("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
 	return 0;
 }
 
@@ -617,7 +615,8 @@ static int agent_build(struct agent *a, struct capture *capture)
 	if (err)
 		agent_say(a, "times will not be given as dmesg time: perf_event_open: %s",
 			  strerror(-err));
-	return self_stats_read(&a->self_at_start);
+	self_cost_read(&a->self_at_start);
+	return 0;
 }
 
 int agent_start(uv_loop_t *loop, struct capture *capture, const struct agent_options *options,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "guest-agent/channel.h"
+#include "proto/proc_file.h"
 
 #define PORTS_FOLDER "/sys/class/virtio-ports"
 
@@ -27,22 +28,12 @@ static int port_parse(const char *rest, struct channel_address *address, char *w
 	return 0;
 }
 
-/* The first line of a small file: true if it equals `name`. */
+/* Returns true if the first line of a small file equals `name`. */
 static bool file_says(const char *path, const char *name)
 {
 	char text[256];
-	ssize_t n;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n < 0)
-		return false;
-	text[n] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return strcmp(text, name) == 0;
+	return !proc_file_line(path, text, sizeof(text)) && !strcmp(text, name);
 }
 
 /* -ENODEV: no such port (yet). */

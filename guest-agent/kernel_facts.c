@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "guest-agent/kernel_facts.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-void kernel_file_line(const char *path, char *out, size_t out_bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, out, out_bytes - 1);
-
-	if (fd >= 0)
-		close(fd);
-	out[n > 0 ? n : 0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-}
+#include "proto/proc_file.h"
 
 /* kernel/watchdog.c: a soft lockup is twice the threshold. */
 uint32_t kernel_watchdog_s(void)
 {
 	char on[16], threshold[16];
 
-	kernel_file_line("/proc/sys/kernel/soft_watchdog", on, sizeof(on));
-	kernel_file_line("/proc/sys/kernel/watchdog_thresh", threshold, sizeof(threshold));
+	proc_file_line("/proc/sys/kernel/soft_watchdog", on, sizeof(on));
+	proc_file_line("/proc/sys/kernel/watchdog_thresh", threshold, sizeof(threshold));
 	return strcmp(on, "1") == 0 ? 2 * (uint32_t)strtoul(threshold, NULL, 10) : 0;
 }
 

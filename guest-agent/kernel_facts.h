@@ -3,11 +3,8 @@
 #ifndef AGENT_KERNEL_FACTS_H
 #define AGENT_KERNEL_FACTS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
-/* Reads the first line of a file, without its end; "" if it cannot be read. */
-void kernel_file_line(const char *path, char *out, size_t out_bytes);
 /* Returns after how many seconds the kernel calls a stall a soft lockup; 0: never. */
 uint32_t kernel_watchdog_s(void);
 /* Returns the number of ticks per second; 0 if it is not known. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "clock/pvclock.h"
+#include "proto/proc_file.h"
 
 enum {
 	PAGE = 4096,
@@ -127,11 +128,9 @@ void pvclock_page_read(struct pvclock_page *p, struct message_vm_clock_pvclock *
 
 bool pvclock_is_clocksource(void)
 {
-	FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
-	char name[32] = "";
-	bool is = f && fgets(name, sizeof(name), f) && !strcmp(name, "kvm-clock\n");
+	char name[32];
 
-	if (f)
-		fclose(f);
-	return is;
+	return !proc_file_line("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+			       name, sizeof(name)) &&
+	       !strcmp(name, "kvm-clock");
 }

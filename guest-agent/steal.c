@@ -2,13 +2,13 @@
 #include "guest-agent/steal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock/arch/counter.h"
 #include "clock/sample.h"
+#include "proto/proc_file.h"
 
 enum {
 	STEAL_FIELD = 7, /* after user nice system idle iowait irq softirq */
@@ -64,23 +64,6 @@ bool steal_clock_present(void)
 	return counter_steal_clock_present();
 }
 
-/* The text's length; 0 if there is none. */
-static size_t stat_read(char *text)
-{
-	int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n = 1;
-
-	while (fd >= 0 && n > 0 && len < STAT_BYTES - 1) {
-		n = read(fd, text + len, STAT_BYTES - 1 - len);
-		len += n > 0 ? (size_t)n : 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	text[len] = '\0';
-	return len;
-}
-
 void steal_read(bool clock, struct message_steal *m)
 {
 	char *text = malloc(STAT_BYTES);
@@ -91,7 +74,7 @@ void steal_read(bool clock, struct message_steal *m)
 	if (!text || hz <= 0)
 		goto out;
 	before = clock_tsc_read();
-	if (!stat_read(text))
+	if (proc_file_read("/proc/stat", text, STAT_BYTES) <= 0)
 		goto out;
 	after = clock_tsc_read();
 	m->known = true;

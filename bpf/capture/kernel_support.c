@@ -2,7 +2,6 @@
 #include "bpf/capture/kernel_support.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "bpf/capture/lockdown.h"
+#include "proto/proc_file.h"
 
 enum { CAP_BIT_SYS_PTRACE = 19, CAP_BIT_SYS_ADMIN = 21, CAP_BIT_PERFMON = 38, CAP_BIT_BPF = 39 };
 
@@ -21,21 +21,10 @@ enum { CAP_BIT_SYS_PTRACE = 19, CAP_BIT_SYS_ADMIN = 21, CAP_BIT_PERFMON = 38, CA
 static int line_read(const char *root, const char *path, char *line, size_t bytes)
 {
 	char full[512];
-	int fd, err = 0;
-	ssize_t n;
 
 	if ((size_t)snprintf(full, sizeof(full), "%s%s", root, path) >= sizeof(full))
 		return -ENAMETOOLONG;
-	fd = open(full, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, line, bytes - 1);
-	if (n <= 0)
-		err = n ? -errno : -ENODATA;
-	close(fd);
-	line[n > 0 ? n : 0] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	return err;
+	return proc_file_line(full, line, bytes);
 }
 
 static const char *remedy_for(int err, const char *if_absent)

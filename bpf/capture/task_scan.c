@@ -3,12 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "proto/proc_file.h"
 
 /* 0: no number. */
 static pid_t entry_id(const struct dirent *entry)
@@ -19,20 +19,10 @@ static pid_t entry_id(const struct dirent *entry)
 static bool comm_read(pid_t tgid, pid_t tid, char comm[16])
 {
 	char path[64];
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", tgid, tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
 	memset(comm, 0, 16);
-	n = read(fd, comm, 16);
-	close(fd);
-	if (n <= 0)
-		return false;
-	comm[n - 1] = '\0'; /* the line's end */
-	return true;
+	return !proc_file_line(path, comm, 16);
 }
 
 int task_scan(void (*task)(void *context, pid_t tid, pid_t tgid, const char comm[16]),

@@ -9,12 +9,14 @@
 #include <seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "proto/proc_file.h"
 
 /* The sanitizers reserve terabytes and make calls of their own: under them the memory limit and the
  * filter stay off, and only the rest is tested. */
@@ -67,15 +69,10 @@ static int capabilities_drop(void)
 
 static uint64_t memory_now(void)
 {
-	unsigned long pages = 0;
-	FILE *statm = fopen("/proc/self/statm", "re");
+	char text[128];
 
-	if (statm) {
-		if (fscanf(statm, "%lu", &pages) != 1)
-			pages = 0;
-		fclose(statm);
-	}
-	return (uint64_t)pages * 4096;
+	proc_file_line("/proc/self/statm", text, sizeof(text));
+	return (uint64_t)strtoul(text, NULL, 10) * 4096;
 }
 
 static int limits_set(int descriptors, uint64_t as_bytes)

@@ -18,6 +18,7 @@
 #include "bpf/kvmclock/task_files.h"
 #include "clock/sample.h"
 #include "clock/tsc_scaling.h"
+#include "proto/proc_file.h"
 
 enum {
 	PAGE = 4096,
@@ -201,19 +202,9 @@ static int pages_snapshot(struct snapshot *s)
 static int number_read(const char *folder, const char *name, char *text, size_t bytes)
 {
 	char path[PATH_MAX];
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, text, bytes - 1);
-	close(fd);
-	if (n <= 0)
-		return -EIO;
-	text[n] = '\0';
-	return 0;
+	return proc_file_line(path, text, bytes);
 }
 
 static int debugfs_vcpu(struct snapshot *s, const char *folder, uint32_t vcpu)

@@ -27,6 +27,7 @@
 #include "host-collector/cli/redact.h"
 #include "host-collector/daemon/config_public.h"
 #include "host-collector/util/paths.h"
+#include "proto/proc_file.h"
 #include "proto/program/output.h"
 #include "proto/unnamed_file.h"
 
@@ -144,13 +145,9 @@ static int program_run(const char *const *words, int to)
 static void line_copy(FILE *out, const char *label, const char *path)
 {
 	char line[256];
-	FILE *from = fopen(path, "re");
 
-	if (!from)
-		return;
-	if (fgets(line, sizeof(line), from))
-		fprintf(out, "%s: %.*s\n", label, (int)strcspn(line, "\n"), line);
-	fclose(from);
+	if (!proc_file_line(path, line, sizeof(line)))
+		fprintf(out, "%s: %s\n", label, line);
 }
 
 /* The first line of each key. */

@@ -22,8 +22,8 @@
 #include "bpf/perf/perf_probe.h"
 #include "bpf/symbols/kernel_symbols.h"
 #include "host-collector/vm/discover.h"
-#include "host-collector/vm/proc_file.h"
 #include "host-collector/vm/vm.h"
+#include "proto/proc_file.h"
 
 #define TRACEFS "/sys/kernel/tracing"
 
@@ -51,17 +51,6 @@ answer_no(struct check_result *result, const char *remedy, const char *format, .
 	va_end(args);
 	result->answer = CHECK_NO;
 	snprintf(result->remedy, sizeof(result->remedy), "%s", remedy);
-}
-
-/* The first line of a small file, without its newline. 0 or -errno. */
-static int line_read(const char *path, char *line, size_t bytes)
-{
-	const ssize_t n = proc_file_read(path, line, bytes);
-
-	if (n <= 0)
-		return n ? (int)n : -ENODATA;
-	line[strcspn(line, "\n")] = 0;
-	return 0;
 }
 
 static void probe_kernel(struct check_result *result)
@@ -113,7 +102,7 @@ static int tracepoint_id(const char *name, int *id)
 	int err;
 
 	snprintf(path, sizeof(path), TRACEFS "/events/%s/id", name);
-	err = line_read(path, line, sizeof(line));
+	err = proc_file_line(path, line, sizeof(line));
 	if (!err)
 		*id = atoi(line);
 	return err;

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <malloc.h>
 
-#include "host-collector/util/self_cost.h"
+#include "proto/self_cost.h"
 
 enum {
 	LAG_WINDOW_MS = 10000,

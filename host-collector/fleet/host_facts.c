@@ -15,6 +15,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "proto/proc_file.h"
+
 enum { SHA256_BYTES = 32, PATH_BYTES = 512 };
 
 static void hex_write(const uint8_t *bytes, size_t n, char *out)
@@ -61,16 +63,9 @@ int fleet_file_hash(const char *path, char out[65], uint64_t *bytes)
 static void line_read(const char *root, const char *file, char *out, size_t out_bytes)
 {
 	char path[PATH_BYTES];
-	FILE *f;
 
-	out[0] = 0;
 	snprintf(path, sizeof(path), "%s%s", root, file);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	if (fgets(out, (int)out_bytes, f))
-		out[strcspn(out, "\n")] = 0;
-	fclose(f);
+	proc_file_line(path, out, out_bytes);
 }
 
 /* Hexadecimal digits of `text`, in lower case and without hyphens; false: not 32 of them. */

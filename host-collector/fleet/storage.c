@@ -9,22 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/proc_file.h"
+
 enum { MINOR_BITS = 20, PATH_BYTES = 512, LINE_BYTES = 4096 };
 
+/* Returns false if the first line is empty, or cannot be read. */
 static bool line_read(const char *path, char *out, size_t out_bytes)
 {
-	FILE *f = fopen(path, "re");
-	bool is = false;
-
-	out[0] = 0;
-	if (!f)
-		return false;
-	if (fgets(out, (int)out_bytes, f)) {
-		out[strcspn(out, "\n")] = 0;
-		is = out[0] != 0;
-	}
-	fclose(f);
-	return is;
+	return !proc_file_line(path, out, out_bytes) && out[0];
 }
 
 /* "vg0-web1" of /dev/mapper: group and volume, each with its hyphens doubled. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/vm/proc_file.h"
+#include "proto/proc_file.h"
 
 enum {
 	CMDLINE_MAX = 256 * 1024,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/vm/proc_file.h"
+#include "proto/proc_file.h"
 
 enum { STATUS_MAX = 4096, CMDLINE_MAX = 64 * 1024 };
 

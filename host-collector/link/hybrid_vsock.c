@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "host-collector/link/socket_file.h"
-#include "host-collector/vm/proc_file.h"
 #include "host-collector/vm/vmm_socket.h"
+#include "proto/proc_file.h"
 
 /* ---- listening ---- */
 

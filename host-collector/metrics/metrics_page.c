@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host-collector/util/self_cost.h"
 #include "host-collector/metrics/metrics_text.h"
+#include "proto/self_cost.h"
 
 enum { NAME_MAX_BYTES = 256, VMS_MAX = 2 * MODEL_VMS_MAX };
 static const int64_t silent_after_ns = 1000000000;

@@ -15,7 +15,8 @@
 #include "bpf/capture/tracepoint_losses.h"
 #include "clock/sample.h"
 #include "host-collector/record/followed.h"
-#include "host-collector/util/self_cost.h"
+#include "proto/proc_file.h"
+#include "proto/self_cost.h"
 
 enum {
 	FINISH_MS = 200, /* for names of the last stacks */
@@ -159,7 +160,6 @@ static struct message_clock_sample sample_message(const struct clock_sample *s)
 
 static int hello_fill(struct message_hello *hello, uint64_t tsc_hz)
 {
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 	struct utsname name = {0};
 
 	uname(&name);
@@ -171,11 +171,7 @@ static int hello_fill(struct message_hello *hello, uint64_t tsc_hz)
 	snprintf(hello->program_version, sizeof(hello->program_version), VCPUSCOPE_VERSION);
 	hello->suspended_ns = clock_suspended_ns();
 	snprintf(hello->kernel_release, sizeof(hello->kernel_release), "%s", name.release);
-	if (f) {
-		if (fgets(hello->boot_id, sizeof(hello->boot_id), f))
-			hello->boot_id[strcspn(hello->boot_id, "\n")] = 0;
-		fclose(f);
-	}
+	proc_file_line("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
 	hello->clock_hz = tsc_hz;
 	return tsc_hz ? 0 : clock_tsc_hz(&hello->clock_hz);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-collector/vm/proc_file.h"
+#include "proto/proc_file.h"
 
 enum {
 	GROUPS_MAX = 512,

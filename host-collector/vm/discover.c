@@ -8,8 +8,8 @@
 
 #include "bpf/kvmclock/kvm_vcpus.h"
 #include "host-collector/vm/kvm_files.h"
-#include "host-collector/vm/proc_file.h"
 #include "host-collector/vm/threads.h"
+#include "proto/proc_file.h"
 
 enum { EMULATED_MAX = 4096 };
 

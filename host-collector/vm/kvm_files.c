@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "host-collector/vm/proc_file.h"
+#include "proto/proc_file.h"
 
 static const char vm_link[] = "anon_inode:kvm-vm", vcpu_link[] = "anon_inode:kvm-vcpu:";
 

@@ -12,8 +12,8 @@
 
 #include "clock/sample.h"
 #include "host-collector/vm/identity.h"
-#include "host-collector/vm/proc_file.h"
 #include "host-collector/vm/threads.h"
+#include "proto/proc_file.h"
 
 void task_facts_init(struct task_files *f, const char *proc, const char *passwd)
 {

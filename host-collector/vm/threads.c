@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-collector/vm/proc_file.h"
+#include "proto/proc_file.h"
 
 /* QEMU's thread names (accel/kvm/kvm-accel-ops.c, accel/tcg/tcg-accel-ops-*.c). Without
  * multi-threaded TCG one thread runs all CPUs; it counts as vCPU 0. */

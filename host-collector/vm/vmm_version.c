@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host-collector/vm/proc_file.h"
+#include "proto/proc_file.h"
 
 /* What QEMU prints for --version, up to its number. */
 static const char mark[] = "QEMU emulator version ";

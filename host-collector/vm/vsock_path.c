@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host-collector/vm/proc_file.h"
+#include "proto/proc_file.h"
 
 enum {
 	CMDLINE_MAX = 65536,

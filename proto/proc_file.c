@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/vm/proc_file.h"
+#include "proto/proc_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 ssize_t proc_file_read_at(int dir, const char *path, int flags, char *out, size_t bytes)
@@ -31,6 +32,14 @@ ssize_t proc_file_read_at(int dir, const char *path, int flags, char *out, size_
 ssize_t proc_file_read(const char *path, char *out, size_t bytes)
 {
 	return proc_file_read_at(AT_FDCWD, path, 0, out, bytes);
+}
+
+int proc_file_line(const char *path, char *out, size_t bytes)
+{
+	const ssize_t n = proc_file_read(path, out, bytes);
+
+	out[n > 0 ? strcspn(out, "\n") : 0] = '\0';
+	return n > 0 ? 0 : n ? (int)n : -ENODATA;
 }
 
 int proc_id_of(const char *name)

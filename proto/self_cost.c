@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "host-collector/util/self_cost.h"
+#include "proto/self_cost.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "proto/proc_file.h"
 
 enum { RECENT_NS = 50000000 };
 
@@ -15,18 +17,16 @@ static uint64_t timeval_ns(const struct timeval *t)
 
 void self_cost_read(struct self_cost *out)
 {
-	FILE *f = fopen("/proc/self/statm", "re");
-	unsigned long size, resident = 0;
+	unsigned long size, resident;
 	struct rusage usage = {0};
+	char text[128];
 
 	getrusage(RUSAGE_SELF, &usage);
 	out->cpu_time_ns = timeval_ns(&usage.ru_utime) + timeval_ns(&usage.ru_stime);
 	out->rss_bytes = 0;
-	if (!f)
-		return;
-	if (fscanf(f, "%lu %lu", &size, &resident) == 2)
+	proc_file_line("/proc/self/statm", text, sizeof(text));
+	if (sscanf(text, "%lu %lu", &size, &resident) == 2)
 		out->rss_bytes = (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
-	fclose(f);
 }
 
 void self_cost_recent(struct self_cost *out)

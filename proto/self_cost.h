@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Measures the resources that this process uses. */
-#ifndef UTIL_SELF_COST_H
-#define UTIL_SELF_COST_H
+#ifndef PROTO_SELF_COST_H
+#define PROTO_SELF_COST_H
 
 #include <stdint.h>
 
 struct self_cost {
 	uint64_t cpu_time_ns; /* user and system time of all threads */
-	uint64_t rss_bytes;
+	uint64_t rss_bytes;   /* resident now */
 };
 
 /* Reads the current values. Sets a field to 0 if it cannot be read. */

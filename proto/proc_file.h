@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Reads small files of /proc and similar file systems. */
-#ifndef VM_PROC_FILE_H
-#define VM_PROC_FILE_H
+/* Reads small files of /proc, /sys and similar file systems. */
+#ifndef PROTO_PROC_FILE_H
+#define PROTO_PROC_FILE_H
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -11,6 +11,9 @@
 ssize_t proc_file_read(const char *path, char *out, size_t bytes);
 /* The same below the directory `dir`. flags: more flags for open(2). */
 ssize_t proc_file_read_at(int dir, const char *path, int flags, char *out, size_t bytes);
+/* Reads the first line of a file, without its newline. Cuts a longer line. Returns 0, -ENODATA if
+ * the file is empty, or another -errno; `out` is "" on an error. */
+int proc_file_line(const char *path, char *out, size_t bytes);
 /* Parses a process or thread id. Returns 0 if `name` is not a decimal number above 0. */
 int proc_id_of(const char *name);
 
