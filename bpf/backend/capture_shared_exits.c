@@ -7,6 +7,7 @@
 
 #include "bpf/backend/capture_shared_internal.h"
 #include "clock/sample.h"
+#include "proto/array.h"
 
 enum {
 	/* Between two readings, by the number of users, who ask ten times a second each. */
@@ -24,16 +25,9 @@ static void on_exit_count(void *context, const struct capture_exit *exit)
 	struct shared_exits *exits = context;
 	struct shared_exit *cell;
 
-	if (exits->n == exits->capacity) {
-		const size_t capacity = exits->capacity ? 2 * exits->capacity : 64;
-
-		/* These are totals, so the next report includes what this one leaves out. */
-		cell = realloc(exits->cells, capacity * sizeof(*cell));
-		if (!cell)
-			return;
-		exits->cells = cell;
-		exits->capacity = capacity;
-	}
+	/* These are totals, so the next report includes what this one leaves out. */
+	if (ARRAY_RESERVE(&exits->cells, exits->n, &exits->capacity, 64))
+		return;
 	cell = &exits->cells[exits->n++];
 	cell->exit = *exit;
 	memcpy(cell->buckets, exit->buckets, sizeof(cell->buckets));

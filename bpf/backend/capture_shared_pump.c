@@ -13,6 +13,7 @@
 #include "bpf/backend/capture_shared_internal.h"
 
 #include "clock/sample.h"
+#include "proto/array.h"
 #include "proto/event_fields.h"
 
 enum {
@@ -24,17 +25,7 @@ enum {
 /* Room for one more; false: there is none. */
 static bool events_reserve(struct vs_event **events, size_t n, size_t *capacity, size_t most)
 {
-	const size_t wanted = *capacity ? 2 * *capacity : 256;
-	struct vs_event *grown;
-
-	if (n < *capacity)
-		return true;
-	grown = n < most ? realloc(*events, wanted * sizeof(*grown)) : NULL;
-	if (!grown)
-		return false;
-	*events = grown;
-	*capacity = wanted;
-	return true;
+	return n < *capacity || (n < most && !ARRAY_RESERVE(events, n, capacity, 256));
 }
 
 /* ---- to a user ---- */

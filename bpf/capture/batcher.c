@@ -20,6 +20,7 @@
 
 #include "bpf/capture/clock_spans.h"
 #include "bpf/capture/handler_summary.h"
+#include "proto/array.h"
 #include "proto/codec.h"
 #include "proto/event_fields.h"
 
@@ -254,15 +255,8 @@ static void events_sort_by_time(struct vs_event *events, size_t n)
 
 static int frames_add(struct batcher *b, const struct batcher_frame *frame)
 {
-	if (b->n_frames == b->frames_capacity) {
-		size_t capacity = b->frames_capacity * 2;
-		struct batcher_frame *frames = realloc(b->frames, capacity * sizeof(*frames));
-
-		if (!frames)
-			return -ENOMEM;
-		b->frames = frames;
-		b->frames_capacity = capacity;
-	}
+	if (ARRAY_RESERVE(&b->frames, b->n_frames, &b->frames_capacity, FRAMES_MIN))
+		return -ENOMEM;
 	b->frames[b->n_frames++] = *frame;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "bpf/perf/perf_tracepoint.h"
 #include "bpf/perf/request_table.h"
 #include "bpf/prog/ring.h"
+#include "proto/array.h"
 #include "proto/event_catalog.h"
 
 enum {
@@ -256,15 +257,8 @@ bool perf_follow_will(const struct perf_follow *f, pid_t tid)
 
 static int order_put(struct perf_follow *f, const struct order *order)
 {
-	if (f->n_orders == f->orders_capacity) {
-		const size_t capacity = f->orders_capacity ? 2 * f->orders_capacity : 16;
-		struct order *orders = realloc(f->orders, capacity * sizeof(*orders));
-
-		if (!orders)
-			return -ENOMEM;
-		f->orders = orders;
-		f->orders_capacity = capacity;
-	}
+	if (ARRAY_RESERVE(&f->orders, f->n_orders, &f->orders_capacity, 16))
+		return -ENOMEM;
 	f->orders[f->n_orders++] = *order;
 	return 0;
 }

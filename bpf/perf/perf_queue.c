@@ -4,21 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
+
 enum { CAPACITY_MIN = 256 };
 
-static bool array_reserve(struct event_array *a)
+static bool one_more(struct event_array *a)
 {
-	const size_t capacity = a->capacity ? 2 * a->capacity : CAPACITY_MIN;
-	struct vs_event *events;
-
-	if (a->n < a->capacity)
-		return true;
-	events = realloc(a->events, capacity * sizeof(*events));
-	if (!events)
-		return false;
-	a->events = events;
-	a->capacity = capacity;
-	return true;
+	return !ARRAY_RESERVE(&a->events, a->n, &a->capacity, CAPACITY_MIN);
 }
 
 void perf_queue_fini(struct perf_queue *q)
@@ -38,7 +30,7 @@ void perf_queue_push(struct perf_queue *q, const struct vs_event *event)
 	struct event_array *a = &q->waiting;
 	size_t at = a->n;
 
-	if (!array_reserve(a)) {
+	if (!one_more(a)) {
 		perf_queue_lose(q, 1);
 		return;
 	}
@@ -60,7 +52,7 @@ const struct vs_event *perf_queue_oldest(const struct perf_queue *q, size_t take
 
 void perf_queue_emit(struct perf_queue *q, const struct vs_event *event, uint32_t lost)
 {
-	const bool room = array_reserve(&q->ready);
+	const bool room = one_more(&q->ready);
 
 	q->emitted += lost;
 	q->dropped += lost;

@@ -12,6 +12,7 @@
 #include "host-collector/analyze/event/event_reader.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/feed.h"
+#include "proto/array.h"
 #include "proto/program/columns.h"
 #include "proto/program/suggest.h"
 #include "proto/query/described.h"
@@ -165,16 +166,9 @@ static bool on_kernel_name(void *context, const char *name)
 	snprintf(full, sizeof(full), "%s:%s", k->system, name);
 	if (k->pattern && !expr_glob(k->pattern, full))
 		return true;
-	if (k->n == k->capacity) {
-		const size_t capacity = k->capacity ? 2 * k->capacity : 256;
-		void *grown = realloc(k->names, capacity * sizeof(k->names[0]));
-
-		k->out_of_memory = !grown;
-		if (!grown)
-			return false;
-		k->names = grown;
-		k->capacity = capacity;
-	}
+	k->out_of_memory = ARRAY_RESERVE(&k->names, k->n, &k->capacity, 256) != 0;
+	if (k->out_of_memory)
+		return false;
 	memcpy(k->names[k->n++], full, sizeof(full));
 	return true;
 }

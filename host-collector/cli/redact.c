@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
 #include "proto/codec.h"
 #include "proto/event_fields.h"
 #include "proto/message.h"
@@ -86,15 +87,8 @@ static size_t name_number(struct names *names, const char *name)
 		return i + 1;
 	if (names->n == NAMES_MAX)
 		return 0;
-	if (names->n == names->capacity) {
-		size_t capacity = names->capacity ? 2 * names->capacity : 64;
-		void *known = realloc(names->known, capacity * NAME_BYTES);
-
-		if (!known)
-			return 0;
-		names->known = known;
-		names->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(&names->known, names->n, &names->capacity, 64))
+		return 0;
 	snprintf(names->known[names->n++], NAME_BYTES, "%s", name);
 	return names->n;
 }

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "proto/array.h"
+
 enum { LEFT_S = 7 * 24 * 3600 }; /* so long a VM that is not watched keeps its share */
 
 int disk_folder_make(const char *path)
@@ -37,18 +39,10 @@ uint64_t disk_free_bytes(const char *path)
 
 int disk_items_add(struct disk_items *all, const struct disk_item *item)
 {
-	struct disk_item *bigger;
 	char *path;
 
-	if (all->n == all->capacity) {
-		const size_t capacity = all->capacity ? 2 * all->capacity : 64;
-
-		bigger = realloc(all->items, capacity * sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		all->items = bigger;
-		all->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(&all->items, all->n, &all->capacity, 64))
+		return -ENOMEM;
 	path = strdup(item->path);
 	if (!path)
 		return -ENOMEM;

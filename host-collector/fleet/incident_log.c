@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host-collector/fleet/segments.h"
+#include "proto/array.h"
 
 enum { ID_BYTES = 32, LINE_BYTES_MAX = 1 << 20, PATH_BYTES = 4096 };
 
@@ -79,15 +80,8 @@ static enum line_kind place_of(struct json_object *o, struct place *out)
 
 static int place_add(struct incident_log *l, const struct place *place)
 {
-	if (l->n == l->capacity) {
-		const size_t more = l->capacity ? 2 * l->capacity : 1024;
-		struct place *bigger = reallocarray(l->places, more, sizeof(*bigger));
-
-		if (!bigger)
-			return -ENOMEM;
-		l->places = bigger;
-		l->capacity = more;
-	}
+	if (ARRAY_RESERVE(&l->places, l->n, &l->capacity, 1024))
+		return -ENOMEM;
 	l->places[l->n++] = *place;
 	return 0;
 }

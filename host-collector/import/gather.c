@@ -9,6 +9,7 @@
 
 #include "host-collector/import/line.h"
 #include "host-collector/util/progress.h"
+#include "proto/array.h"
 #include "proto/event_fields.h"
 
 static const uint64_t second_ns = 1000000000, silence_ns = 60000000000;
@@ -70,15 +71,8 @@ static int threads_grow(struct gather *g)
 
 static int event_push(struct gather *g, const struct vs_event *e, bool waking)
 {
-	if (g->n_events == g->capacity) {
-		size_t capacity = g->capacity ? g->capacity * 2 : 4096;
-		struct gather_event *grown = realloc(g->events, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		g->events = grown;
-		g->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(&g->events, g->n_events, &g->capacity, 4096))
+		return -ENOMEM;
 	g->events[g->n_events] = (struct gather_event){.e = *e, .waking = waking};
 	g->events[g->n_events].e.seq = (vs_u32)g->n_events;
 	g->n_events++;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
+
 enum { CGROUPS_FIRST = 16 };
 
 void cgroups_known_fini(struct cgroups_known *c)
@@ -33,15 +35,8 @@ int cgroups_known_put(struct cgroups_known *c, const char *path, uint64_t quota_
 	*number = 0;
 	if (!len || c->n == CGROUPS_MAX)
 		return 0;
-	if (c->n == c->capacity) {
-		size_t capacity = c->capacity ? 2 * c->capacity : CGROUPS_FIRST;
-		struct cgroup *bigger = reallocarray(c->all, capacity, sizeof(*bigger));
-
-		if (!bigger)
-			return -ENOMEM;
-		c->all = bigger;
-		c->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(&c->all, c->n, &c->capacity, CGROUPS_FIRST))
+		return -ENOMEM;
 	to = &c->all[c->n];
 	*to = (struct cgroup){.path = strdup(path), .quota_us = quota_us, .period_us = period_us};
 	if (!to->path)

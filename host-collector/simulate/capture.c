@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
 #include "proto/codec.h"
 
 enum { RING_EVENTS = 32768, GUEST_BOOTED_S = 100 };
@@ -118,19 +119,13 @@ void sim_capture_fini(struct sim_capture *c)
 
 static bool ring_grow(struct sim_capture *c, struct sim_ring *r)
 {
-	size_t capacity = r->capacity ? 2 * r->capacity : 256;
-	struct vs_event *events;
+	const int err = r->capacity == RING_EVENTS
+				? -ENOSPC
+				: ARRAY_RESERVE(&r->events, r->n, &r->capacity, 256);
 
-	if (r->capacity == RING_EVENTS)
-		return false;
-	events = realloc(r->events, capacity * sizeof(*events));
-	if (!events) {
-		fail(c, -ENOMEM);
-		return false;
-	}
-	r->events = events;
-	r->capacity = capacity;
-	return true;
+	if (err == -ENOMEM)
+		fail(c, err);
+	return !err;
 }
 
 static bool is_handlers_exit(uint16_t type)

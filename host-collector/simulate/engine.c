@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
+
 /* The generator's state is a counter: seeds that its step divides would share their numbers,
  * shifted. */
 void engine_init(struct engine *e, uint64_t seed)
@@ -39,17 +41,9 @@ void engine_at(struct engine *e, int64_t t, engine_action action, void *object, 
 
 	if (e->error)
 		return;
-	if (e->n == e->capacity) {
-		size_t capacity = e->capacity ? 2 * e->capacity : 256;
-		struct engine_entry *heap = realloc(e->heap, capacity * sizeof(*heap));
-
-		if (!heap) {
-			e->error = -ENOMEM;
-			return;
-		}
-		e->heap = heap;
-		e->capacity = capacity;
-	}
+	e->error = ARRAY_RESERVE(&e->heap, e->n, &e->capacity, 256);
+	if (e->error)
+		return;
 	e->heap[e->n++] = (struct engine_entry){
 		.t = t < e->now ? e->now : t,
 		.order = e->planned++,

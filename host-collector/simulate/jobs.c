@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "proto/array.h"
+
 enum { JOB_ISSUE = 1, JOB_DONE = 2 };
 enum { JOB_AGAIN_NS = 50000 }; /* the guest does not run: later */
 
@@ -43,18 +45,10 @@ static bool emit(struct sim_capture *c, uint16_t cpu, uint32_t id, int32_t tid,
 
 static struct sim_job *job_new(struct sim_jobs *j)
 {
-	const size_t capacity = j->capacity ? 2 * j->capacity : 1024;
-	struct sim_job *grown;
-
-	if (j->n < j->capacity)
-		return &j->done[j->n++];
-	grown = realloc(j->done, capacity * sizeof(*grown));
-	if (!grown) {
+	if (ARRAY_RESERVE(&j->done, j->n, &j->capacity, 1024)) {
 		j->engine->error = -ENOMEM;
 		return NULL;
 	}
-	j->done = grown;
-	j->capacity = capacity;
 	return &j->done[j->n++];
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
+
 /* The report's default threshold, and the share that makes an incident of many pieces. */
 static const int64_t threshold_ns = 100000000;
 enum { PIECES_SHARE = 4 };
@@ -50,22 +52,14 @@ void truth_fini(struct truth *t)
 	}
 }
 
-/* Room for one more; false on ENOMEM. */
-static bool grow(struct truth *t, void **rows, size_t n, size_t *capacity, size_t size)
+/* Makes room for one more of the CPU's `rows`. Returns false without memory. */
+#define GROW(t, c, rows)                                                                           \
+	grown((t), ARRAY_RESERVE(&(c)->rows, (c)->n_##rows, &(c)->rows##_capacity, 64))
+static bool grown(struct truth *t, int err)
 {
-	size_t bigger = *capacity ? 2 * *capacity : 64;
-	void *grown;
-
-	if (n < *capacity)
-		return true;
-	grown = realloc(*rows, bigger * size);
-	if (!grown) {
-		t->engine->error = -ENOMEM;
-		return false;
-	}
-	*rows = grown;
-	*capacity = bigger;
-	return true;
+	if (err)
+		t->engine->error = err;
+	return !err;
 }
 
 void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_cause cause,
@@ -76,7 +70,7 @@ void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_c
 
 	if (last && last->state == state && last->cause == cause && last->culprit == culprit)
 		return;
-	if (grow(t, (void **)&c->phases, c->n_phases, &c->phases_capacity, sizeof(*c->phases)))
+	if (GROW(t, c, phases))
 		c->phases[c->n_phases++] =
 			(struct truth_phase){t->engine->now, state, cause, culprit};
 }
@@ -98,7 +92,7 @@ void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm)
 {
 	struct truth_cpu *c = &t->cpus[cpu];
 
-	if (grow(t, (void **)&c->periods, c->n_periods, &c->periods_capacity, sizeof(*c->periods)))
+	if (GROW(t, c, periods))
 		c->periods[c->n_periods++] = (struct truth_period){t->engine->now, pid, comm};
 }
 
@@ -109,8 +103,7 @@ void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *k
 
 	if (t->engine->now - begin < threshold_ns)
 		return;
-	if (grow(t, (void **)&c->interrupts, c->n_interrupts, &c->interrupts_capacity,
-		 sizeof(*c->interrupts)))
+	if (GROW(t, c, interrupts))
 		c->interrupts[c->n_interrupts++] =
 			(struct truth_interrupt){begin, t->engine->now, kind, number};
 }
@@ -122,7 +115,7 @@ void truth_handled(struct truth *t, uint32_t cpu, enum truth_source source,
 
 	t->handled[source]++;
 	taken.handler = t->engine->now;
-	if (grow(t, (void **)&c->taken, c->n_taken, &c->taken_capacity, sizeof(*c->taken)))
+	if (GROW(t, c, taken))
 		c->taken[c->n_taken++] = taken;
 }
 
@@ -130,7 +123,7 @@ void truth_lost(struct truth *t, uint32_t cpu, int64_t begin, uint8_t vector)
 {
 	struct truth_cpu *c = &t->cpus[cpu];
 
-	if (grow(t, (void **)&c->losses, c->n_losses, &c->losses_capacity, sizeof(*c->losses)))
+	if (GROW(t, c, losses))
 		c->losses[c->n_losses++] = (struct truth_loss){begin, t->engine->now, vector};
 }
 

@@ -14,6 +14,7 @@
 #include "host-collector/util/escape.h"
 #include "host-collector/util/json_string.h"
 #include "host-collector/util/wrap.h"
+#include "proto/array.h"
 
 enum {
 	CELL_BYTES = 128,
@@ -72,17 +73,12 @@ void table_free(struct table *t)
 
 void table_row(struct table *t)
 {
-	if (t->n_rows == t->capacity) {
-		size_t capacity = t->capacity ? 2 * t->capacity : 64;
-		struct cell *cells =
-			reallocarray(t->cells, capacity, t->n_columns * sizeof(*cells));
+	const int err = array_reserve(&t->cells, t->n_rows, &t->capacity, 64,
+				      t->n_columns * sizeof(*t->cells));
 
-		if (!cells) {
-			t->error = -ENOMEM;
-			return;
-		}
-		t->cells = cells;
-		t->capacity = capacity;
+	if (err) {
+		t->error = err;
+		return;
 	}
 	memset(&t->cells[t->n_rows * t->n_columns], 0, t->n_columns * sizeof(*t->cells));
 	t->n_rows++;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
 #include "proto/program/suggest.h"
 #include "proto/recording.h"
 
@@ -42,15 +43,8 @@ const struct event_schema *event_schemas_get(const struct event_schemas *s, size
 
 int event_schemas_add(struct event_schemas *s, const struct event_schema *schema)
 {
-	if (s->n == s->capacity) {
-		const size_t capacity = s->capacity ? 2 * s->capacity : 64;
-		void *grown = reallocarray(s->items, capacity, sizeof(*s->items));
-
-		if (!grown)
-			return -ENOMEM;
-		s->items = grown;
-		s->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(&s->items, s->n, &s->capacity, 64))
+		return -ENOMEM;
 	s->items[s->n++] = *schema;
 	return 0;
 }

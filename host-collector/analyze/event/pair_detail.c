@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/event/event_list.h"
+#include "proto/array.h"
 #include "proto/program/value.h"
 
 struct pair_lines {
@@ -148,16 +149,9 @@ static void line_add(struct pair_detail *d, struct pair_lines *l, struct event_r
 		l->hidden++;
 		return;
 	}
-	if (l->n == l->capacity) {
-		const size_t capacity = l->capacity ? 2 * l->capacity : 32;
-		void *grown = reallocarray(l->items, capacity, sizeof(*l->items));
-
-		if (!grown) {
-			d->err = -ENOMEM;
-			return;
-		}
-		l->items = grown;
-		l->capacity = capacity;
+	if (ARRAY_RESERVE(&l->items, l->n, &l->capacity, 32)) {
+		d->err = -ENOMEM;
+		return;
 	}
 	out = open_memstream(&line.text, &len);
 	if (!out) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
+
 struct mark {
 	struct host_ns t;
 	uint32_t next; /* the next mark of its vCPU, or of the unused ones */
@@ -60,15 +62,8 @@ static struct marked_vcpu *vcpu_get(struct state_marks *s, uint32_t vm, uint32_t
 		if (is_vcpu(&s->vcpus[s->vcpu_at], vm, vcpu))
 			return &s->vcpus[s->vcpu_at];
 	}
-	if (s->n_vcpus == s->capacity) {
-		const size_t capacity = s->capacity ? 2 * s->capacity : 16;
-		void *grown = reallocarray(s->vcpus, capacity, sizeof(*s->vcpus));
-
-		if (!grown)
-			return NULL;
-		s->vcpus = grown;
-		s->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(&s->vcpus, s->n_vcpus, &s->capacity, 16))
+		return NULL;
 	s->vcpus[s->n_vcpus] = (struct marked_vcpu){
 		.vm = vm, .vcpu = vcpu, .first = STATE_MARK_NONE, .last = STATE_MARK_NONE};
 	return &s->vcpus[s->n_vcpus++];

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
+
 #include "host-collector/analyze/flame/flame_internal.h"
 
 enum {
@@ -355,21 +357,12 @@ static void waiter_remove(struct lane *l, int32_t pid)
 
 static void waiter_add(struct flame *f, struct lane *l, const struct mark *m)
 {
-	struct lane_waiter *bigger;
-
 	waiter_remove(l, m->pid);
 	if (l->n_waiters == WAITERS_AT_ONCE)
 		return;
-	if (l->n_waiters == l->waiters_capacity) {
-		size_t capacity = l->waiters_capacity ? 2 * l->waiters_capacity : 16;
-
-		bigger = realloc(l->waiters, capacity * sizeof(*bigger));
-		if (!bigger) {
-			f->error = -ENOMEM;
-			return;
-		}
-		l->waiters = bigger;
-		l->waiters_capacity = capacity;
+	if (ARRAY_RESERVE(&l->waiters, l->n_waiters, &l->waiters_capacity, 16)) {
+		f->error = -ENOMEM;
+		return;
 	}
 	l->waiters[l->n_waiters++] = (struct lane_waiter){m->pid, m->preempted};
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host-collector/analyze/stall/shown_events.h"
+#include "proto/array.h"
 
 /* Number of marks at which a lane of a scene is folded. Each column has a mark of each doubt. */
 enum { FOLD_AT = 2 * LANE_DOUBTS * LANE_FOLDED };
@@ -190,15 +191,8 @@ int scene_lanes_add(struct scene *scene, const struct lane *lane, const struct l
 	}
 	if (x->n == FOLD_AT)
 		lane_fold(x, scene, LANE_FOLDED);
-	if (x->n == x->capacity) {
-		const size_t capacity = x->capacity ? 2 * x->capacity : 16;
-		struct lane_mark *marks = reallocarray(x->marks, capacity, sizeof(*marks));
-
-		if (!marks)
-			return -ENOMEM;
-		x->marks = marks;
-		x->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(&x->marks, x->n, &x->capacity, 16))
+		return -ENOMEM;
 	x->marks[x->n++] = *mark;
 	return 0;
 }

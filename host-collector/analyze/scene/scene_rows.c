@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/array.h"
+
 static uint64_t track_key(enum scene_row_kind kind, uint32_t vm, uint32_t number)
 {
 	return (uint64_t)kind << 60 | (uint64_t)vm << 32 | number;
@@ -150,17 +152,9 @@ static void piece_keep(void *context, const struct track_piece *piece)
 {
 	struct row_filling *f = context;
 
-	if (f->row->n == f->capacity) {
-		size_t capacity = f->capacity ? 2 * f->capacity : 64;
-		struct track_piece *pieces =
-			reallocarray(f->row->pieces, capacity, sizeof(*pieces));
-
-		if (!pieces) {
-			f->error = -ENOMEM;
-			return;
-		}
-		f->row->pieces = pieces;
-		f->capacity = capacity;
+	if (ARRAY_RESERVE(&f->row->pieces, f->row->n, &f->capacity, 64)) {
+		f->error = -ENOMEM;
+		return;
 	}
 	f->row->pieces[f->row->n++] = *piece;
 	if (f->row->kind == SCENE_ROW_VCPU && piece->where < VS_CPUS_MAX)

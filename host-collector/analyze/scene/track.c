@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/array.h"
+
 enum { PREFETCH_PIECES = 4 };
 static const int64_t grains[TRACK_TIERS] = {0, 1000000, 32000000};
 static const size_t capacities[TRACK_TIERS] = {TRACK_PIECES, 4096, 4096}; /* powers of two */
@@ -87,18 +89,9 @@ static struct track_piece *tier_at(const struct track_tier *tier, size_t i)
 /* Makes room for one more piece. Doubles the capacity up to `max`. Returns 0 or -ENOMEM. */
 static int tier_grow(struct track_tier *tier, size_t max)
 {
-	size_t capacity = tier->capacity ? 2 * tier->capacity : 64;
-	struct track_piece *pieces;
-
-	if (tier->n < tier->capacity || tier->capacity == max)
-		return 0;
-	/* The pieces do not wrap around yet: the first one is still at index 0. */
-	pieces = reallocarray(tier->pieces, capacity, sizeof(*pieces));
-	if (!pieces)
-		return -ENOMEM;
-	tier->pieces = pieces;
-	tier->capacity = capacity;
-	return 0;
+	/* While it grows, the pieces do not wrap around: the first one is at index 0. */
+	return tier->capacity == max ? 0
+				     : ARRAY_RESERVE(&tier->pieces, tier->n, &tier->capacity, 64);
 }
 
 static int tier_add(struct track *t, int level, const struct track_piece *piece);

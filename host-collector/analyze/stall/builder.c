@@ -10,6 +10,7 @@
 #include "host-collector/analyze/stall/state_times.h"
 #include "host-collector/analyze/stall/verdict.h"
 #include "host-collector/analyze/stall/watchdog.h"
+#include "proto/array.h"
 
 enum { ONGOING_MAX = 64 };
 
@@ -25,21 +26,6 @@ struct report_builder {
 	struct narrow window; /* only the time */
 	int err;              /* -ENOMEM after something could not be kept */
 };
-
-/* Makes room for one more element in an array, whose capacity doubles. Returns NULL without memory.
- */
-static void *grow(void *array, size_t n, size_t *capacity, size_t bytes)
-{
-	size_t bigger = *capacity ? 2 * *capacity : 16;
-	void *p = array;
-
-	if (n < *capacity)
-		return array;
-	p = realloc(array, bigger * bytes);
-	if (p)
-		*capacity = bigger;
-	return p;
-}
 
 static void dmesg_times(const struct report_builder *b, struct incident *incident)
 {
@@ -110,7 +96,7 @@ static void found(void *context, const struct stall_facts *facts)
 {
 	struct report_builder *b = context;
 	struct report *r = b->report;
-	struct incident incident, *bigger;
+	struct incident incident;
 
 	verdict_judge(facts, b->model, &incident);
 	incident_verify(&incident);
@@ -129,13 +115,11 @@ static void found(void *context, const struct stall_facts *facts)
 		r->dropped_incidents++;
 		return;
 	}
-	bigger = grow(r->incidents, r->n_incidents, &b->incidents_capacity, sizeof(*bigger));
-	if (!bigger) {
+	if (ARRAY_RESERVE(&r->incidents, r->n_incidents, &b->incidents_capacity, 16)) {
 		r->dropped_incidents++;
 		b->err = -ENOMEM;
 		return;
 	}
-	r->incidents = bigger;
 	r->incidents[r->n_incidents++] = incident;
 	stacks_keep(b, r, &incident);
 }
@@ -240,14 +224,12 @@ int report_builder_log(struct report_builder *b, uint32_t vm, uint32_t boot, uin
 		       const char *text)
 {
 	struct report *r = b->report;
-	struct report_watchdog line, *all;
+	struct report_watchdog line;
 
 	if (!watchdog_parse(text, &line))
 		return 0;
-	all = grow(r->watchdogs, r->n_watchdogs, &b->watchdogs_capacity, sizeof(*all));
-	if (!all)
+	if (ARRAY_RESERVE(&r->watchdogs, r->n_watchdogs, &b->watchdogs_capacity, 16))
 		return -ENOMEM;
-	r->watchdogs = all;
 	line.vm = vm;
 	line.boot = boot;
 	line.dmesg_us = dmesg_us;
