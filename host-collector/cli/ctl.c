@@ -12,6 +12,7 @@
 #include "host-collector/daemon/control.h"
 #include "host-collector/record/collector.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/util/json_get.h"
 #include "proto/program/suggest.h"
 
 enum { WORDS_MAX = 16 };
@@ -25,24 +26,15 @@ struct ctl_arguments {
 
 static const char *text_of(struct json_object *o, const char *name)
 {
-	struct json_object *value = NULL;
+	struct json_object *value = json_get(o, name);
 
-	/* A member that is null has no value either. */
-	return json_object_object_get_ex(o, name, &value) && value ? json_object_get_string(value)
-								   : "-";
+	return value ? json_object_get_string(value) : "-";
 }
 
 /* For a terminal: an agent's version, for one, is what a guest wrote. */
 static struct escaped shown(struct json_object *o, const char *name)
 {
 	return escape(text_of(o, name));
-}
-
-static uint64_t number_of(struct json_object *o, const char *name)
-{
-	struct json_object *value = NULL;
-
-	return json_object_object_get_ex(o, name, &value) ? json_object_get_uint64(value) : 0;
 }
 
 /* "pvclock +-0.1 us": how the guest's times are known. */
@@ -53,35 +45,32 @@ static const char *clock_text(struct json_object *vm, char *out, size_t out_byte
 	if (!strcmp(text_of(vm, "clock"), "untrusted"))
 		return "not proven";
 	snprintf(out, out_bytes, "%s +-%.1f us", text_of(vm, "clock"),
-		 (double)number_of(vm, "clock_error_ns") / 1000);
+		 (double)json_get_uint(vm, "clock_error_ns") / 1000);
 	return out;
 }
 
 static void list_show(struct json_object *reply)
 {
-	struct json_object *vms = NULL;
-
-	json_object_object_get_ex(reply, "vms", &vms);
 	printf("%-20s %-8s %5s %-8s %-13s %-8s %-22s %8s\n", "VM", "STATE", "VCPUS", "CHANNEL",
 	       "CARRIER", "AGENT", "CLOCK", "LOST");
-	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
-		struct json_object *vm = json_object_array_get_idx(vms, i);
+	for (size_t i = 0; i < json_get_length(reply, "vms"); i++) {
+		struct json_object *vm = json_get_element(reply, "vms", i);
 		const bool silent = !strcmp(text_of(vm, "channel"), "ok") &&
-				    number_of(vm, "agent_silent_ms") >= COLLECTOR_SILENT_MS;
+				    json_get_uint(vm, "agent_silent_ms") >= COLLECTOR_SILENT_MS;
 		char clock[64];
 
 		printf("%-20s %-8s %5llu %-8s %-13s %-8s %-22s %8llu\n", shown(vm, "vm").text,
-		       text_of(vm, "state"), (unsigned long long)number_of(vm, "vcpus"),
+		       text_of(vm, "state"), (unsigned long long)json_get_uint(vm, "vcpus"),
 		       silent ? "silent" : text_of(vm, "channel"), text_of(vm, "carrier"),
 		       shown(vm, "agent").text, clock_text(vm, clock, sizeof(clock)),
-		       (unsigned long long)(number_of(vm, "host_dropped") +
-					    number_of(vm, "guest_dropped")));
+		       (unsigned long long)(json_get_uint(vm, "host_dropped") +
+					    json_get_uint(vm, "guest_dropped")));
 		if (silent)
 			printf("  agent silent for %llu s\n",
-			       (unsigned long long)number_of(vm, "agent_silent_ms") / 1000);
+			       (unsigned long long)json_get_uint(vm, "agent_silent_ms") / 1000);
 		if (!strcmp(text_of(vm, "origin"), "kvm"))
 			printf("  found by KVM: %s of uid %llu\n", shown(vm, "vmm").text,
-			       (unsigned long long)number_of(vm, "uid"));
+			       (unsigned long long)json_get_uint(vm, "uid"));
 		if (strcmp(text_of(vm, "why"), "-"))
 			printf("  %s\n", shown(vm, "why").text);
 		if (strcmp(text_of(vm, "channel_error"), "-"))
@@ -95,19 +84,19 @@ static void list_show(struct json_object *reply)
 
 static void outbox_show(struct json_object *reply)
 {
-	struct json_object *outbox = NULL;
+	struct json_object *outbox = json_get(reply, "outbox");
 
-	if (!json_object_object_get_ex(reply, "outbox", &outbox) || !outbox)
+	if (!outbox)
 		return;
 	printf("outbox: %.1f MiB, %llu segments and recordings wait, lost %llu incidents and %llu "
 	       "figures\n",
-	       (double)number_of(outbox, "bytes") / (1 << 20),
-	       (unsigned long long)number_of(outbox, "waiting"),
-	       (unsigned long long)number_of(outbox, "incidents_lost"),
-	       (unsigned long long)number_of(outbox, "figures_lost"));
-	if (number_of(outbox, "refused"))
+	       (double)json_get_uint(outbox, "bytes") / (1 << 20),
+	       (unsigned long long)json_get_uint(outbox, "waiting"),
+	       (unsigned long long)json_get_uint(outbox, "incidents_lost"),
+	       (unsigned long long)json_get_uint(outbox, "figures_lost"));
+	if (json_get_uint(outbox, "refused"))
 		printf("  the disk refuses to complete %llu segments: %s; tried again\n",
-		       (unsigned long long)number_of(outbox, "refused"),
+		       (unsigned long long)json_get_uint(outbox, "refused"),
 		       shown(outbox, "refused_error").text);
 	if (strcmp(text_of(outbox, "error"), "-") &&
 	    strcmp(text_of(outbox, "error"), text_of(outbox, "refused_error")))
@@ -116,32 +105,32 @@ static void outbox_show(struct json_object *reply)
 
 static void status_show(struct json_object *reply)
 {
-	struct json_object *capture = NULL;
+	struct json_object *capture = json_get(reply, "capture");
 
 	printf("vcpuscope %s, up %.1f s, %llu VMs\n", text_of(reply, "version"),
-	       (double)number_of(reply, "uptime_ms") / 1000,
-	       (unsigned long long)number_of(reply, "vms"));
+	       (double)json_get_uint(reply, "uptime_ms") / 1000,
+	       (unsigned long long)json_get_uint(reply, "vms"));
 	printf("CPU %.3f s, memory %.1f MiB, %llu descriptors\n",
-	       (double)number_of(reply, "cpu_ns") / 1e9,
-	       (double)number_of(reply, "rss_bytes") / (1 << 20),
-	       (unsigned long long)number_of(reply, "descriptors"));
+	       (double)json_get_uint(reply, "cpu_ns") / 1e9,
+	       (double)json_get_uint(reply, "rss_bytes") / (1 << 20),
+	       (unsigned long long)json_get_uint(reply, "descriptors"));
 	printf("loop late by %llu ms at most (ever %llu ms), decoders died %llu times\n",
-	       (unsigned long long)number_of(reply, "loop_lag_ms"),
-	       (unsigned long long)number_of(reply, "loop_lag_ever_ms"),
-	       (unsigned long long)number_of(reply, "decoder_deaths"));
-	json_object_object_get_ex(reply, "capture", &capture);
+	       (unsigned long long)json_get_uint(reply, "loop_lag_ms"),
+	       (unsigned long long)json_get_uint(reply, "loop_lag_ever_ms"),
+	       (unsigned long long)json_get_uint(reply, "decoder_deaths"));
 	printf("the host's events: %llu for %llu VMs from %llu captures, lost %llu\n",
-	       (unsigned long long)number_of(capture, "emitted"),
-	       (unsigned long long)number_of(capture, "vms"),
-	       (unsigned long long)number_of(capture, "captures"),
-	       (unsigned long long)(number_of(capture, "dropped") + number_of(capture, "missed")));
+	       (unsigned long long)json_get_uint(capture, "emitted"),
+	       (unsigned long long)json_get_uint(capture, "vms"),
+	       (unsigned long long)json_get_uint(capture, "captures"),
+	       (unsigned long long)(json_get_uint(capture, "dropped") +
+				    json_get_uint(capture, "missed")));
 	printf("recordings in %s: %.1f MiB\n", text_of(reply, "directory"),
-	       (double)number_of(reply, "recordings_bytes") / (1 << 20));
+	       (double)json_get_uint(reply, "recordings_bytes") / (1 << 20));
 	outbox_show(reply);
-	if (number_of(reply, "incidents_waiting") || number_of(reply, "reports_running"))
+	if (json_get_uint(reply, "incidents_waiting") || json_get_uint(reply, "reports_running"))
 		printf("incidents whose reports are being made: %llu, and %llu wait\n",
-		       (unsigned long long)number_of(reply, "reports_running"),
-		       (unsigned long long)number_of(reply, "incidents_waiting"));
+		       (unsigned long long)json_get_uint(reply, "reports_running"),
+		       (unsigned long long)json_get_uint(reply, "incidents_waiting"));
 }
 
 static void snapshot_show(struct json_object *reply)
@@ -200,9 +189,7 @@ static struct json_object *request_make(const struct command *self, const struct
 static int reply_show(const struct command *self, const struct verb *verb, const char *format,
 		      struct json_object *reply)
 {
-	struct json_object *ok = NULL;
-
-	if (!json_object_object_get_ex(reply, "ok", &ok) || !json_object_get_boolean(ok)) {
+	if (!json_object_get_boolean(json_get(reply, "ok"))) {
 		fprintf(stderr, "vcpuscope %s: %s\n", self->name, shown(reply, "error").text);
 		return COMMAND_TROUBLE;
 	}

@@ -14,6 +14,7 @@
 #include "host-collector/cli/detach.h"
 #include "host-collector/daemon/control.h"
 #include "host-collector/daemon/streams.h"
+#include "host-collector/util/json_get.h"
 #include "proto/recording.h"
 
 enum {
@@ -118,28 +119,9 @@ static int collector_add(struct feed *f, uv_loop_t *loop, const struct feed_plac
 
 /* ---- what the daemon tells beside frames ---- */
 
-static uint64_t number_of(struct json_object *o, const char *name)
-{
-	struct json_object *value = NULL;
-
-	return json_object_object_get_ex(o, name, &value) ? json_object_get_uint64(value) : 0;
-}
-
 static bool truth_of(struct json_object *o, const char *name)
 {
-	struct json_object *value = NULL;
-
-	return json_object_object_get_ex(o, name, &value) && json_object_get_boolean(value);
-}
-
-static const char *text_of(struct json_object *o, const char *name)
-{
-	struct json_object *value = NULL;
-	const char *text = NULL;
-
-	if (json_object_object_get_ex(o, name, &value))
-		text = json_object_get_string(value);
-	return text ? text : "";
+	return json_object_get_boolean(json_get(o, name));
 }
 
 static enum link_state link_state_of(const char *text)
@@ -163,22 +145,22 @@ static uint64_t since(uint64_t now, uint64_t before)
 
 static void status_take(struct feed *f, struct json_object *o)
 {
-	const struct counts now = {.host_emitted = number_of(o, "host_emitted"),
-				   .host_dropped = number_of(o, "host_dropped"),
-				   .guest_emitted = number_of(o, "guest_emitted"),
-				   .guest_dropped = number_of(o, "guest_dropped")};
+	const struct counts now = {.host_emitted = json_get_uint(o, "host_emitted"),
+				   .host_dropped = json_get_uint(o, "host_dropped"),
+				   .guest_emitted = json_get_uint(o, "guest_emitted"),
+				   .guest_dropped = json_get_uint(o, "guest_dropped")};
 	struct collector_status *s = &f->status;
-	const char *channel = text_of(o, "channel"), *clock = text_of(o, "clock");
+	const char *channel = json_get_text(o, "channel"), *clock = json_get_text(o, "clock");
 
-	if (strcmp(text_of(o, "state"), "running"))
+	if (strcmp(json_get_text(o, "state"), "running"))
 		return; /* its last counts stand */
 	if (!f->counted)
 		f->before = now;
 	f->counted = true;
-	snprintf(f->vm.name, sizeof(f->vm.name), "%s", text_of(o, "name"));
-	f->vm.qemu_pid = (int32_t)number_of(o, "qemu_pid");
-	snprintf(f->backend, sizeof(f->backend), "%s", text_of(o, "backend"));
-	s->n_vcpus = number_of(o, "vcpus");
+	snprintf(f->vm.name, sizeof(f->vm.name), "%s", json_get_text(o, "name"));
+	f->vm.qemu_pid = (int32_t)json_get_uint(o, "qemu_pid");
+	snprintf(f->backend, sizeof(f->backend), "%s", json_get_text(o, "backend"));
+	s->n_vcpus = json_get_uint(o, "vcpus");
 	s->paused = truth_of(o, "paused");
 	s->host.kernel_names = truth_of(o, "kernel_names");
 	s->host.events.emitted = since(now.host_emitted, f->before.host_emitted);
@@ -187,9 +169,9 @@ static void status_take(struct feed *f, struct json_object *o)
 	s->guest_dropped = since(now.guest_dropped, f->before.guest_dropped);
 	s->has_channel = !f->no_guest && strcmp(channel, "none") != 0;
 	s->link.state = link_state_of(channel);
-	s->agent_silent_ms = number_of(o, "agent_silent_ms");
+	s->agent_silent_ms = json_get_uint(o, "agent_silent_ms");
 	s->clock_known = *clock != 0;
-	s->clock_error_ns = number_of(o, "clock_error_ns");
+	s->clock_error_ns = json_get_uint(o, "clock_error_ns");
 	s->clock_contested = !strcmp(clock, "untrusted");
 	s->clock_exact = s->clock_known && s->clock_error_ns <= 1;
 }
@@ -199,14 +181,13 @@ static void text_take(struct feed *f, const uint8_t *bytes, size_t len)
 	struct json_tokener *tokener = json_tokener_new();
 	struct json_object *o =
 		tokener ? json_tokener_parse_ex(tokener, (const char *)bytes, (int)len) : NULL;
-	struct json_object *status = NULL;
 
-	if (json_object_object_get_ex(o, "status", &status))
-		status_take(f, status);
-	if (*text_of(o, "say"))
-		f->sink.say(f->sink.context, text_of(o, "say"));
-	if (*text_of(o, "end"))
-		end(f, text_of(o, "end"));
+	if (json_get(o, "status"))
+		status_take(f, json_get(o, "status"));
+	if (*json_get_text(o, "say"))
+		f->sink.say(f->sink.context, json_get_text(o, "say"));
+	if (*json_get_text(o, "end"))
+		end(f, json_get_text(o, "end"));
 	json_object_put(o);
 	if (tokener)
 		json_tokener_free(tokener);
@@ -287,7 +268,7 @@ static int stream_open(struct feed *f, uv_loop_t *loop, char *why, size_t why_by
 	if (fd < 0)
 		return fd;
 	if (!truth_of(reply, "ok")) {
-		snprintf(why, why_bytes, "%s", text_of(reply, "error"));
+		snprintf(why, why_bytes, "%s", json_get_text(reply, "error"));
 		err = -EAGAIN;
 	}
 	json_object_put(reply);

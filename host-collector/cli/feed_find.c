@@ -10,6 +10,7 @@
 
 #include "host-collector/cli/feed.h"
 #include "host-collector/daemon/control.h"
+#include "host-collector/util/json_get.h"
 #include "host-collector/vm/discover.h"
 
 enum { FOUND_MAX = 1024 };
@@ -23,16 +24,6 @@ const char *feed_arguments_check(const struct feed_arguments *a)
 	return "";
 }
 
-static const char *text_of(struct json_object *o, const char *name)
-{
-	struct json_object *value = NULL;
-	const char *text = NULL;
-
-	if (json_object_object_get_ex(o, name, &value))
-		text = json_object_get_string(value);
-	return text ? text : "";
-}
-
 static bool same_file(const char *a, const char *b)
 {
 	char real_a[PATH_MAX], real_b[PATH_MAX];
@@ -43,35 +34,29 @@ static bool same_file(const char *a, const char *b)
 
 static bool is_meant(const struct feed_arguments *a, struct json_object *vm)
 {
-	struct json_object *pid = NULL;
-
 	if (a->vm)
-		return !strcmp(a->vm, text_of(vm, "vm"));
+		return !strcmp(a->vm, json_get_text(vm, "vm"));
 	if (!a->pid)
-		return same_file(a->qmp, text_of(vm, "qmp"));
-	return json_object_object_get_ex(vm, "qemu_pid", &pid) &&
-	       json_object_get_uint64(pid) == a->pid;
+		return same_file(a->qmp, json_get_text(vm, "qmp"));
+	return json_get_uint(vm, "qemu_pid") == a->pid;
 }
 
 /* The daemon's VM that is meant: 1, 0 if none is, -errno with `why` if it can give nothing. */
 static int daemon_find(const struct feed_arguments *a, struct json_object *reply,
 		       struct feed_place *out, char *why, size_t why_bytes)
 {
-	struct json_object *vms = NULL;
-
-	json_object_object_get_ex(reply, "vms", &vms);
-	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
-		struct json_object *vm = json_object_array_get_idx(vms, i);
+	for (size_t i = 0; i < json_get_length(reply, "vms"); i++) {
+		struct json_object *vm = json_get_element(reply, "vms", i);
 
 		if (!is_meant(a, vm))
 			continue;
-		snprintf(out->vm, sizeof(out->vm), "%s", text_of(vm, "vm"));
-		snprintf(out->level, sizeof(out->level), "%s", text_of(vm, "level"));
+		snprintf(out->vm, sizeof(out->vm), "%s", json_get_text(vm, "vm"));
+		snprintf(out->level, sizeof(out->level), "%s", json_get_text(vm, "level"));
 		out->by_daemon = true;
-		if (!strcmp(text_of(vm, "state"), "running"))
+		if (!strcmp(json_get_text(vm, "state"), "running"))
 			return 1;
 		snprintf(why, why_bytes, "VM %s: the daemon is waiting for it: %.200s", out->vm,
-			 text_of(vm, "why"));
+			 json_get_text(vm, "why"));
 		return -EAGAIN;
 	}
 	return 0;

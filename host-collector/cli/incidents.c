@@ -17,6 +17,7 @@
 #include "host-collector/util/csv.h"
 #include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/util/json_get.h"
 
 struct incidents_arguments {
 	const char *config, *verdict, *vm, *host, *format;
@@ -63,38 +64,18 @@ static const struct option_spec incidents_option_table[] = {
 
 /* ---- members ---- */
 
-static const char *text_of(struct json_object *o, const char *key)
-{
-	struct json_object *value = NULL;
-
-	return json_object_object_get_ex(o, key, &value) && value ? json_object_get_string(value)
-								  : "";
-}
-
-static int64_t number_of(struct json_object *o, const char *key)
-{
-	struct json_object *value = NULL;
-
-	return json_object_object_get_ex(o, key, &value) ? json_object_get_int64(value) : 0;
-}
-
 /* The verdict, or what fired. */
 static const char *what_of(struct json_object *o)
 {
-	const char *verdict = text_of(o, "verdict"), *trigger = text_of(o, "trigger");
+	const char *verdict = json_get_text(o, "verdict"), *trigger = json_get_text(o, "trigger");
 
-	return *verdict ? verdict : *trigger ? trigger : text_of(o, "record");
+	return *verdict ? verdict : *trigger ? trigger : json_get_text(o, "record");
 }
 
 /* The culprit with the largest share; NULL: none. */
 static struct json_object *culprit_of(struct json_object *o)
 {
-	struct json_object *all = NULL;
-
-	return json_object_object_get_ex(o, "culprits", &all) &&
-			       json_object_is_type(all, json_type_array)
-		       ? json_object_array_get_idx(all, 0)
-		       : NULL;
+	return json_get_element(o, "culprits", 0);
 }
 
 static const char *culprit_text(struct json_object *o)
@@ -104,7 +85,7 @@ static const char *culprit_text(struct json_object *o)
 	const char *text = "";
 
 	for (size_t i = 0; culprit && !*text && i < sizeof(keys) / sizeof(keys[0]); i++)
-		text = text_of(culprit, keys[i]);
+		text = json_get_text(culprit, keys[i]);
 	return text;
 }
 
@@ -112,26 +93,22 @@ static const char *culprit_text(struct json_object *o)
 
 static bool is_of(struct json_object *o, const char *wanted, const char *name, const char *id)
 {
-	return !strcmp(text_of(o, name), wanted) || !strcmp(text_of(o, id), wanted);
+	return !strcmp(json_get_text(o, name), wanted) || !strcmp(json_get_text(o, id), wanted);
 }
 
 static bool concerns_vm(struct json_object *o, const char *vm)
 {
-	struct json_object *all = NULL;
 	bool is = is_of(o, vm, "vm_name", "vm_uuid");
 
-	json_object_object_get_ex(o, "culprits", &all);
-	for (size_t i = 0;
-	     !is && json_object_is_type(all, json_type_array) && i < json_object_array_length(all);
-	     i++)
-		is = is_of(json_object_array_get_idx(all, i), vm, "vm_name", "vm_uuid");
+	for (size_t i = 0; !is && i < json_get_length(o, "culprits"); i++)
+		is = is_of(json_get_element(o, "culprits", i), vm, "vm_name", "vm_uuid");
 	return is;
 }
 
 static bool is_wanted(const struct incidents_arguments *a, struct json_object *o, int64_t now_ns)
 {
 	return (!a->since_ns ||
-		number_of(o, "begin_realtime_ns") >= now_ns - (int64_t)a->since_ns) &&
+		json_get_int(o, "begin_realtime_ns") >= now_ns - (int64_t)a->since_ns) &&
 	       (!a->verdict || !strcmp(what_of(o), a->verdict)) &&
 	       (!a->vm || concerns_vm(o, a->vm)) &&
 	       (!a->host || is_of(o, a->host, "host_name", "host_id"));
@@ -152,25 +129,27 @@ static void text_show(struct json_object *o)
 {
 	char begin[32];
 
-	time_text(number_of(o, "begin_realtime_ns"), begin);
-	if (!strcmp(text_of(o, "record"), "loss")) {
+	time_text(json_get_int(o, "begin_realtime_ns"), begin);
+	if (!strcmp(json_get_text(o, "record"), "loss")) {
 		printf("%s  %-16s lost before delivery: %lld incidents, %lld figures, %lld "
 		       "recordings (%s)\n",
-		       begin, escape(text_of(o, "host_name")).text,
-		       (long long)number_of(o, "lost_incidents"),
-		       (long long)number_of(o, "lost_figures"),
-		       (long long)number_of(o, "lost_evidence"),
-		       escape(text_of(o, "loss_reason")).text);
-	} else if (!strcmp(text_of(o, "record"), "sum")) {
+		       begin, escape(json_get_text(o, "host_name")).text,
+		       (long long)json_get_int(o, "lost_incidents"),
+		       (long long)json_get_int(o, "lost_figures"),
+		       (long long)json_get_int(o, "lost_evidence"),
+		       escape(json_get_text(o, "loss_reason")).text);
+	} else if (!strcmp(json_get_text(o, "record"), "sum")) {
 		printf("%s  %-16s %lld more incidents of %lld VMs, above the host's rate\n", begin,
-		       escape(text_of(o, "host_name")).text, (long long)number_of(o, "count"),
-		       (long long)number_of(o, "vms"));
+		       escape(json_get_text(o, "host_name")).text,
+		       (long long)json_get_int(o, "count"), (long long)json_get_int(o, "vms"));
 	} else {
 		printf("%s  %-16s %-16s %4s  %9s  %-22s %-8s  %s\n", begin,
-		       escape(text_of(o, "host_name")).text, escape(text_of(o, "vm_name")).text,
-		       escape(text_of(o, "vcpu")).text,
-		       duration_text(number_of(o, "duration_ns")).text, escape(what_of(o)).text,
-		       number_of(o, "ongoing") ? "lasts" : escape(text_of(o, "confidence")).text,
+		       escape(json_get_text(o, "host_name")).text,
+		       escape(json_get_text(o, "vm_name")).text,
+		       escape(json_get_text(o, "vcpu")).text,
+		       duration_text(json_get_int(o, "duration_ns")).text, escape(what_of(o)).text,
+		       json_get_int(o, "ongoing") ? "lasts"
+						  : escape(json_get_text(o, "confidence")).text,
 		       escape(culprit_text(o)).text);
 	}
 }
@@ -191,17 +170,16 @@ static void csv_begin(void)
 
 static void csv_show(struct json_object *o)
 {
-	struct json_object *culprit = culprit_of(o), *value;
+	struct json_object *culprit = culprit_of(o);
 
 	for (size_t i = 0; i < N_CSV_KEYS; i++) {
-		if (json_object_object_get_ex(o, csv_keys[i], &value) &&
-		    json_object_is_type(value, json_type_int))
-			printf("%lld", (long long)json_object_get_int64(value));
+		if (json_object_is_type(json_get(o, csv_keys[i]), json_type_int))
+			printf("%lld", (long long)json_get_int(o, csv_keys[i]));
 		else
-			csv_text_write(text_of(o, csv_keys[i]), stdout);
+			csv_text_write(json_get_text(o, csv_keys[i]), stdout);
 		putchar(',');
 	}
-	csv_text_write(culprit ? text_of(culprit, "vm_uuid") : "", stdout);
+	csv_text_write(json_get_text(culprit, "vm_uuid"), stdout);
 	putchar(',');
 	csv_text_write(culprit_text(o), stdout);
 	putchar('\n');

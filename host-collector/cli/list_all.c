@@ -11,6 +11,7 @@
 #include "host-collector/daemon/control.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/util/json_add.h"
+#include "host-collector/util/json_get.h"
 #include "host-collector/vm/discover.h"
 
 enum { FOUND_MAX = 1024 };
@@ -35,16 +36,11 @@ static int daemon_ask(const char *control, struct json_object **reply)
 /* The name under which the daemon watches this process, or "". */
 static const char *watched_as(struct json_object *daemon, pid_t pid)
 {
-	struct json_object *vms = NULL, *value = NULL;
+	for (size_t i = 0; i < json_get_length(daemon, "vms"); i++) {
+		struct json_object *vm = json_get_element(daemon, "vms", i);
 
-	json_object_object_get_ex(daemon, "vms", &vms);
-	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
-		struct json_object *vm = json_object_array_get_idx(vms, i);
-
-		if (json_object_object_get_ex(vm, "qemu_pid", &value) &&
-		    json_object_get_int64(value) == pid &&
-		    json_object_object_get_ex(vm, "vm", &value))
-			return json_object_get_string(value);
+		if (json_get_int(vm, "qemu_pid") == pid && json_get(vm, "vm"))
+			return json_get_text(vm, "vm");
 	}
 	return "";
 }

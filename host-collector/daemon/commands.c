@@ -12,22 +12,13 @@
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
 #include "host-collector/util/json_add.h"
-
-static const char *text_of(struct json_object *request, const char *name)
-{
-	struct json_object *value = NULL;
-
-	if (!json_object_object_get_ex(request, name, &value) ||
-	    !json_object_is_type(value, json_type_string))
-		return "";
-	return json_object_get_string(value);
-}
+#include "host-collector/util/json_get.h"
 
 /* The VM that the request names, or NULL with `why`. */
 static struct watched_vm *vm_of(struct vm_daemon *d, struct json_object *request, char *why,
 				size_t why_bytes)
 {
-	const char *name = text_of(request, "vm");
+	const char *name = json_get_string(request, "vm");
 	struct watched_vm *vm = vm_daemon_find(d, name);
 
 	if (!vm)
@@ -297,7 +288,7 @@ static int do_attach(struct vm_daemon *d, struct json_object *request, struct js
 
 	(void)reply;
 	vm_config_default(&config);
-	snprintf(config.name, sizeof(config.name), "%s", text_of(request, "vm"));
+	snprintf(config.name, sizeof(config.name), "%s", json_get_string(request, "vm"));
 	json_object_object_foreach(request, key, value)
 	{
 		if (!strcmp(key, "command") || !strcmp(key, "vm"))
@@ -318,14 +309,14 @@ static int do_detach(struct vm_daemon *d, struct json_object *request, struct js
 	(void)reply;
 	if (!vm_of(d, request, why, why_bytes))
 		return -ENOENT;
-	return vm_daemon_detach(d, text_of(request, "vm"));
+	return vm_daemon_detach(d, json_get_string(request, "vm"));
 }
 
 static int do_record(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		     char *why, size_t why_bytes)
 {
 	struct watched_vm *vm = vm_of(d, request, why, why_bytes);
-	const char *what = text_of(request, "what");
+	const char *what = json_get_string(request, "what");
 	int err;
 
 	(void)reply;
@@ -357,7 +348,7 @@ static int do_level(struct vm_daemon *d, struct json_object *request, struct jso
 	(void)reply;
 	if (!vm)
 		return -ENOENT;
-	if (vm_config_set(&config, "level", text_of(request, "what"), why, why_bytes))
+	if (vm_config_set(&config, "level", json_get_string(request, "what"), why, why_bytes))
 		return -EINVAL;
 	err = watched_vm_level(vm, config.level);
 	if (err)
@@ -500,7 +491,7 @@ static const struct {
 int control_command(struct vm_daemon *daemon, struct json_object *request,
 		    struct json_object *reply, char *why, size_t why_bytes)
 {
-	const char *name = text_of(request, "command");
+	const char *name = json_get_string(request, "command");
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (!strcmp(rows[i].name, name))

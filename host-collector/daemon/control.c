@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "host-collector/link/socket_file.h"
+#include "host-collector/util/json_get.h"
 #include "host-collector/util/json_string.h"
 
 enum { ANSWERS_WAIT_MAX = 1024 * 1024 }; /* bytes that a client has not read yet */
@@ -122,11 +123,8 @@ static void stream_over(void *context)
 static void stream_begin(struct client *client, struct json_object *request)
 {
 	struct vm_daemon *d = client->control->daemon;
-	struct json_object *name = NULL;
-	struct watched_vm *vm;
+	struct watched_vm *vm = vm_daemon_find(d, json_get_string(request, "vm"));
 
-	json_object_object_get_ex(request, "vm", &name);
-	vm = vm_daemon_find(d, json_object_get_string(name));
 	client->streams = vm && !streams_begin(vm_daemon_streams(d), vm,
 					       (uv_stream_t *)&client->pipe, stream_over, client);
 	if (!client->streams)
@@ -135,10 +133,7 @@ static void stream_begin(struct client *client, struct json_object *request)
 
 static bool wants_stream(struct json_object *request)
 {
-	struct json_object *command = NULL;
-
-	return json_object_object_get_ex(request, "command", &command) &&
-	       !strcmp(json_object_get_string(command), "stream");
+	return !strcmp(json_get_string(request, "command"), "stream");
 }
 
 static void line_serve(struct client *client, const char *line)

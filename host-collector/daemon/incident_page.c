@@ -16,6 +16,7 @@
 
 #include "host-collector/daemon/incident_jobs.h"
 #include "host-collector/util/escape.h"
+#include "host-collector/util/json_get.h"
 
 enum {
 	ENTRIES_MAX = 100000, /* more entries of the folder are not looked at */
@@ -264,16 +265,6 @@ static void html_write(const char *text, FILE *to)
 	}
 }
 
-static const char *member(struct json_object *o, const char *key)
-{
-	struct json_object *value;
-
-	return o && json_object_object_get_ex(o, key, &value) &&
-			       json_object_is_type(value, json_type_string)
-		       ? json_object_get_string(value)
-		       : "";
-}
-
 static void cell_write(const char *text, FILE *to)
 {
 	fputs("<td>", to);
@@ -291,20 +282,20 @@ static void stamp_write(const char *s, FILE *to)
 static void row_write(int root, const struct folder *folder, FILE *to)
 {
 	const char *name = folder->name;
-	struct json_object *summary = summary_read(root, name), *length = NULL;
+	struct json_object *summary = summary_read(root, name);
 	const int report = file_open(root, name, "report.html");
-	const char *cause = member(summary, "verdict");
+	const char *cause = json_get_string(summary, "verdict");
 
 	fputs("<tr>", to);
 	stamp_write(folder->stamp, to);
-	cell_write(member(summary, "vm"), to);
-	cell_write(*cause ? cause : member(summary, "trigger"), to);
-	cell_write(member(summary, "confidence"), to);
+	cell_write(json_get_string(summary, "vm"), to);
+	cell_write(*cause ? cause : json_get_string(summary, "trigger"), to);
+	cell_write(json_get_string(summary, "confidence"), to);
 	fputs("<td class=\"length\">", to);
-	if (summary && json_object_object_get_ex(summary, "duration_ns", &length))
-		fprintf(to, "%.0f ms", (double)json_object_get_int64(length) / 1e6);
+	if (json_get(summary, "duration_ns"))
+		fprintf(to, "%.0f ms", (double)json_get_int(summary, "duration_ns") / 1e6);
 	fputs("</td>", to);
-	cell_write(member(summary, "because"), to);
+	cell_write(json_get_string(summary, "because"), to);
 	/* The name consists of characters that need no escape. */
 	if (report >= 0)
 		fprintf(to, "<td><a href=\"/incidents/%s/report.html\">report</a></td>", name);

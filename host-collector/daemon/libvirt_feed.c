@@ -13,6 +13,7 @@
 #include "host-collector/daemon/trigger.h"
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/libvirt_helper.h"
+#include "host-collector/util/json_get.h"
 #include "proto/sibling.h"
 
 enum {
@@ -49,16 +50,6 @@ struct libvirt_feed {
 };
 
 /* ---- domains ---- */
-
-static const char *text_of(struct json_object *o, const char *name)
-{
-	struct json_object *value = NULL;
-
-	return json_object_object_get_ex(o, name, &value) &&
-			       json_object_is_type(value, json_type_string)
-		       ? json_object_get_string(value)
-		       : "";
-}
 
 static struct fed *fed_find(struct libvirt_feed *f, const char *uuid)
 {
@@ -132,7 +123,7 @@ static void owner_set(const struct libvirt_feed *f, struct json_object *o, struc
 	char why[256];
 
 	for (size_t i = 0; i < 2; i++) {
-		const char *text = text_of(o, keys[i]);
+		const char *text = json_get_string(o, keys[i]);
 
 		if (*text && vm_config_set(config, keys[i], text, why, sizeof(why)))
 			vm_source_say(&f->source, config->name, "its metadata: %s", why);
@@ -143,8 +134,8 @@ static void owner_set(const struct libvirt_feed *f, struct json_object *o, struc
  * connect to its socket. */
 static bool channel_set(struct vm_config *config, struct json_object *channel)
 {
-	const bool connects = !strcmp(text_of(channel, "mode"), "connect");
-	const char *path = text_of(channel, "path");
+	const bool connects = !strcmp(json_get_string(channel, "mode"), "connect");
+	const char *path = json_get_string(channel, "path");
 	const bool relay = !connects && access(path, R_OK | W_OK);
 
 	snprintf(config->channel, sizeof(config->channel), "%s",
@@ -156,7 +147,7 @@ static bool channel_set(struct vm_config *config, struct json_object *channel)
 static bool attach_is_wanted(const struct libvirt_feed *f, struct json_object *settings)
 {
 	const char *which = vm_daemon_config(f->source.daemon)->libvirt_attach;
-	const char *label = settings ? text_of(settings, "attach") : "";
+	const char *label = json_get_string(settings, "attach");
 
 	return strcmp(label, "no") &&
 	       (!strcmp(which, "all") || (!strcmp(which, "labelled") && !strcmp(label, "yes")));
@@ -174,25 +165,23 @@ static struct libvirt_helper *plug_new(struct libvirt_feed *f, const struct fed 
 
 static void on_domain(struct libvirt_feed *f, struct json_object *o)
 {
-	struct json_object *channel = NULL, *settings = NULL, *pid = NULL;
-	const char *uuid = text_of(o, "uuid");
+	struct json_object *channel = json_get(o, "channel"), *settings = json_get(o, "settings");
+	const char *uuid = json_get_string(o, "uuid");
 	struct fed *fed = fed_find(f, uuid);
 	struct candidate candidate = {0};
 	struct libvirt_helper *plug = NULL;
 	struct vm_config config;
 	bool relay = false;
 
-	json_object_object_get_ex(o, "pid", &pid);
 	vm_config_default(&config);
-	config.pid = pid ? (uint64_t)json_object_get_int64(pid) : 0;
+	config.pid = json_get_uint(o, "pid");
 	if (!config.pid || strlen(uuid) != UUID_BYTES - 1)
 		return; /* it has ended meanwhile */
-	if (json_object_object_get_ex(o, "channel", &channel))
+	if (channel)
 		relay = channel_set(&config, channel);
-	name_set(&config, text_of(o, "name"), uuid);
+	name_set(&config, json_get_string(o, "name"), uuid);
 	owner_set(f, o, &config);
-	if (json_object_object_get_ex(o, "settings", &settings) &&
-	    !settings_apply(f, settings, &config))
+	if (settings && !settings_apply(f, settings, &config))
 		config.pid = 0;
 	if (fed && (!config.pid || memcmp(&fed->config, &config, sizeof(config)))) {
 		if (fed->config.pid == config.pid) {
@@ -224,7 +213,7 @@ static void on_domain(struct libvirt_feed *f, struct json_object *o)
 
 static void on_gone(struct libvirt_feed *f, struct json_object *o)
 {
-	struct fed *fed = fed_find(f, text_of(o, "uuid"));
+	struct fed *fed = fed_find(f, json_get_string(o, "uuid"));
 
 	if (!fed)
 		return;
@@ -234,21 +223,21 @@ static void on_gone(struct libvirt_feed *f, struct json_object *o)
 
 static void on_note(struct libvirt_feed *f, struct json_object *o)
 {
-	const struct fed *fed = fed_find(f, text_of(o, "uuid"));
+	const struct fed *fed = fed_find(f, json_get_string(o, "uuid"));
 	struct watched_vm *vm = fed ? vm_daemon_find(f->source.daemon, fed->candidate.vm) : NULL;
-	const int trigger = trigger_find(text_of(o, "trigger"));
+	const int trigger = trigger_find(json_get_string(o, "trigger"));
 
 	vm_source_say(&f->source, fed ? fed->candidate.vm : "", "libvirt: %.200s",
-		      text_of(o, "text"));
+		      json_get_string(o, "text"));
 	if (vm && trigger >= 0)
 		flight_trigger(vm_daemon_flight(f->source.daemon), vm, (enum trigger)trigger,
-			       text_of(o, "text"));
+			       json_get_string(o, "text"));
 }
 
 static void on_disconnected(struct libvirt_feed *f, struct json_object *o)
 {
 	vm_source_say(&f->source, "", "libvirt %s: %.200s; trying again", f->uri,
-		      text_of(o, "why"));
+		      json_get_string(o, "why"));
 }
 
 static void on_connected(struct libvirt_feed *f, struct json_object *o)
@@ -270,7 +259,7 @@ static void line_take(struct libvirt_feed *f, const char *line)
 	struct json_object *o = json_tokener_parse(line);
 
 	for (size_t i = 0; o && i < sizeof(events) / sizeof(events[0]); i++) {
-		if (!strcmp(text_of(o, "event"), events[i].event))
+		if (!strcmp(json_get_string(o, "event"), events[i].event))
 			events[i].take(f, o);
 	}
 	json_object_put(o);

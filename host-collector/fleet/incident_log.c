@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host-collector/fleet/segments.h"
+#include "host-collector/util/json_get.h"
 #include "proto/array.h"
 
 enum { ID_BYTES = 32, LINE_BYTES_MAX = 1 << 20, PATH_BYTES = 4096 };
@@ -54,27 +55,18 @@ enum line_kind { LINE_RECORD, LINE_NEWER, LINE_OTHER };
 static enum line_kind place_of(struct json_object *o, struct place *out)
 {
 	static const char known[] = "vcpuscope.incident/2", family[] = "vcpuscope.incident/";
-	struct json_object *schema, *id, *seq, *begin;
-	const char *text;
+	const char *text = json_get_string(o, "schema"), *id = json_get_string(o, "incident_id");
 
-	if (!json_object_object_get_ex(o, "schema", &schema) ||
-	    !json_object_is_type(schema, json_type_string))
-		return LINE_OTHER;
-	text = json_object_get_string(schema);
 	if (strcmp(text, known) != 0)
 		return !strncmp(text, family, sizeof(family) - 1) &&
 				       strtoul(text + sizeof(family) - 1, NULL, 10) > 2
 			       ? LINE_NEWER
 			       : LINE_OTHER;
-	if (!json_object_object_get_ex(o, "incident_id", &id) ||
-	    !json_object_is_type(id, json_type_string) ||
-	    json_object_get_string_len(id) != ID_BYTES ||
-	    !json_object_object_get_ex(o, "seq", &seq) ||
-	    !json_object_object_get_ex(o, "begin_realtime_ns", &begin))
+	if (strlen(id) != ID_BYTES || !json_get(o, "seq") || !json_get(o, "begin_realtime_ns"))
 		return LINE_OTHER;
-	memcpy(out->id, json_object_get_string(id), ID_BYTES);
-	out->seq = (uint32_t)json_object_get_int64(seq);
-	out->begin_ns = json_object_get_int64(begin);
+	memcpy(out->id, id, ID_BYTES);
+	out->seq = (uint32_t)json_get_int(o, "seq");
+	out->begin_ns = json_get_int(o, "begin_realtime_ns");
 	return LINE_RECORD;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock/sample.h"
+#include "host-collector/util/json_get.h"
 
 enum { ACCOUNT_BYTES = 4096 };
 
@@ -65,9 +66,7 @@ void outbox_account_lose(struct outbox_account *a, enum segment_kind kind, uint6
 
 static uint64_t member_of(struct json_object *line, const char *key)
 {
-	struct json_object *value = NULL;
-	const int64_t n =
-		json_object_object_get_ex(line, key, &value) ? json_object_get_int64(value) : 0;
+	const int64_t n = json_get_int(line, key);
 
 	return n > 0 ? (uint64_t)n : 0;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/util/json_get.h"
 #include "proto/proc_file.h"
 
 enum {
@@ -125,12 +126,10 @@ static bool file_take(struct vmm *vmm, const char *file, struct storage *out)
 
 static const char *text_of(struct json_object *o, const char *key)
 {
-	struct json_object *value;
+	struct json_object *value = json_get(o, key);
 
-	return o && json_object_is_type(o, json_type_object) &&
-			       json_object_object_get_ex(o, key, &value) &&
-			       (json_object_is_type(value, json_type_string) ||
-				json_object_is_type(value, json_type_int))
+	return json_object_is_type(value, json_type_string) ||
+			       json_object_is_type(value, json_type_int)
 		       ? json_object_get_string(value)
 		       : "";
 }
