@@ -2,7 +2,6 @@
 #include "bpf/chosen/chosen_events.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,18 +26,6 @@ struct resolving {
 	struct probe_places places; /* of a function or probe of a program */
 	struct chosen_event out;
 };
-
-static int __attribute__((format(printf, 4, 5)))
-fail(const struct resolving *r, int err, size_t at, const char *format, ...)
-{
-	va_list args;
-
-	r->error->at = at;
-	va_start(args, format);
-	vsnprintf(r->error->text, sizeof(r->error->text), format, args);
-	va_end(args);
-	return err;
-}
 
 /* ---- names ---- */
 
@@ -78,17 +65,18 @@ static int tracepoint_unknown(const struct resolving *r)
 		      strlen(exists ? spec->name : spec->system));
 	source_tracepoints(exists ? spec->system : NULL, nearest_try, &near);
 	if (exists && *near.best)
-		return fail(r, -ENOENT, spec->at,
-			    "this kernel has no tracepoint %s:%s; did you mean %s:%s?",
-			    spec->system, spec->name, spec->system, near.best);
+		return expr_fail(r->error, -ENOENT, spec->at,
+				 "this kernel has no tracepoint %s:%s; did you mean %s:%s?",
+				 spec->system, spec->name, spec->system, near.best);
 	if (exists)
-		return fail(r, -ENOENT, spec->at,
-			    "this kernel has no tracepoint %s:%s; `ls "
-			    "/sys/kernel/tracing/events/%s` lists those that it has",
-			    spec->system, spec->name, spec->system);
-	return fail(r, -ENOENT, spec->at, "this kernel has no tracepoints of '%s'%s%s%s",
-		    spec->system, *near.best ? "; did you mean '" : "", near.best,
-		    *near.best ? "'?" : ": is its module loaded, and tracefs mounted?");
+		return expr_fail(r->error, -ENOENT, spec->at,
+				 "this kernel has no tracepoint %s:%s; `ls "
+				 "/sys/kernel/tracing/events/%s` lists those that it has",
+				 spec->system, spec->name, spec->system);
+	return expr_fail(r->error, -ENOENT, spec->at,
+			 "this kernel has no tracepoints of '%s'%s%s%s", spec->system,
+			 *near.best ? "; did you mean '" : "", near.best,
+			 *near.best ? "'?" : ": is its module loaded, and tracefs mounted?");
 }
 
 /* ---- what the kernel knows of it ---- */
@@ -100,10 +88,10 @@ static int tracepoint_resolve_fields(struct resolving *r)
 	if (n == -ENOENT)
 		return tracepoint_unknown(r);
 	if (n == -EACCES)
-		return fail(r, n, r->spec->at, "tracefs cannot be read: run as root");
+		return expr_fail(r->error, n, r->spec->at, "tracefs cannot be read: run as root");
 	if (n < 0)
-		return fail(r, n, r->spec->at, "the format of %s:%s cannot be read: %s",
-			    r->spec->system, r->spec->name, strerror(-n));
+		return expr_fail(r->error, n, r->spec->at, "the format of %s:%s cannot be read: %s",
+				 r->spec->system, r->spec->name, strerror(-n));
 	r->n = (size_t)n;
 	return 0;
 }
@@ -115,8 +103,9 @@ static int function_resolve_fields(struct resolving *r)
 		source_function(r->spec->name, r->spec->kind == EVENT_KRETPROBE, r->fields, near);
 
 	if (n < 0)
-		return fail(r, n, r->spec->at, "this kernel has no function %s()%s%s%s",
-			    r->spec->name, *near ? "; did you mean " : "", near, *near ? "?" : "");
+		return expr_fail(r->error, n, r->spec->at, "this kernel has no function %s()%s%s%s",
+				 r->spec->name, *near ? "; did you mean " : "", near,
+				 *near ? "?" : "");
 	r->n = (size_t)n;
 	return 0;
 }
@@ -130,18 +119,20 @@ static int program_find(struct resolving *r)
 		probe_find(spec->path, is_probe ? spec->system : NULL, spec->name, &r->places);
 
 	if (err == -ENOENT && !access(spec->path, F_OK))
-		return fail(r, err, spec->at, "%s has no %s%s%s %s%s%s%s", spec->path,
-			    is_probe ? "probe of " : "function", is_probe ? spec->system : "",
-			    is_probe ? " named" : "", spec->name, *near ? "; did you mean " : "",
-			    near, *near ? "?" : "");
+		return expr_fail(r->error, err, spec->at, "%s has no %s%s%s %s%s%s%s", spec->path,
+				 is_probe ? "probe of " : "function", is_probe ? spec->system : "",
+				 is_probe ? " named" : "", spec->name,
+				 *near ? "; did you mean " : "", near, *near ? "?" : "");
 	if (err == -ENOEXEC)
-		return fail(r, -EINVAL, spec->at, "%s is no program or library of x86-64",
-			    spec->path);
+		return expr_fail(r->error, -EINVAL, spec->at,
+				 "%s is no program or library of x86-64", spec->path);
 	if (err == -E2BIG)
-		return fail(r, err, spec->at, "%s has this probe in more than %d places",
-			    spec->path, PROBE_PLACES_MAX);
+		return expr_fail(r->error, err, spec->at,
+				 "%s has this probe in more than %d places", spec->path,
+				 PROBE_PLACES_MAX);
 	if (err)
-		return fail(r, err, spec->at, "%s cannot be read: %s", spec->path, strerror(-err));
+		return expr_fail(r->error, err, spec->at, "%s cannot be read: %s", spec->path,
+				 strerror(-err));
 	return 0;
 }
 
@@ -223,10 +214,11 @@ static int listed_check(const struct resolving *r)
 			suggest_try(&suggest, r->fields[i].name);
 		}
 		if (!found)
-			return fail(r, -EINVAL, r->spec->fields.at, "%s:%s has no field '%s'%s%s%s",
-				    r->out.capture.system, r->spec->name, name,
-				    suggest.best ? "; did you mean '" : "",
-				    suggest.best ? suggest.best : "", suggest.best ? "'?" : "");
+			return expr_fail(
+				r->error, -EINVAL, r->spec->fields.at,
+				"%s:%s has no field '%s'%s%s%s", r->out.capture.system,
+				r->spec->name, name, suggest.best ? "; did you mean '" : "",
+				suggest.best ? suggest.best : "", suggest.best ? "'?" : "");
 	}
 	return 0;
 }
@@ -237,9 +229,9 @@ static int texts_check(const struct resolving *r)
 	for (size_t i = 0; i < r->n && r->limits.no_texts; i++) {
 		if (r->fields[i].type == USER_TEXT &&
 		    is_listed(r->spec->fields.text, r->fields[i].name))
-			return fail(r, -EPERM, r->spec->fields.at,
-				    "'%s' is a text, which the owner does not allow",
-				    r->fields[i].name);
+			return expr_fail(r->error, -EPERM, r->spec->fields.at,
+					 "'%s' is a text, which the owner does not allow",
+					 r->fields[i].name);
 	}
 	return 0;
 }
@@ -266,8 +258,8 @@ static int fields_choose(struct resolving *r)
 			if (c->n_values + n > VS_USER_VALUES_MAX ||
 			    d->n_fields == VS_USER_FIELDS_MAX) {
 				if (*listed)
-					return fail(
-						r, -E2BIG, r->spec->fields.at,
+					return expr_fail(
+						r->error, -E2BIG, r->spec->fields.at,
 						"these fields are too many or too long: an event "
 						"has room for %d numbers; 8 characters need as "
 						"much as a number",
@@ -315,13 +307,14 @@ static int filter_allowed(const struct resolving *r)
 		if (node->op != EXPR_FIELD)
 			continue;
 		if (node->type == EXPR_TEXT && r->limits.no_texts)
-			return fail(r, -EPERM, at, "a text, which the owner does not allow");
+			return expr_fail(r->error, -EPERM, at,
+					 "a text, which the owner does not allow");
 		pointer = node->index < r->n && r->fields[node->index].type == USER_HEX;
 		if (pointer && r->limits.no_pointers_compared)
-			return fail(r, -EPERM, at,
-				    "'%s' is a pointer, which the owner does not let a filter "
-				    "compare",
-				    r->fields[node->index].name);
+			return expr_fail(r->error, -EPERM, at,
+					 "'%s' is a pointer, which the owner does not let a filter "
+					 "compare",
+					 r->fields[node->index].name);
 	}
 	return 0;
 }
@@ -343,10 +336,10 @@ static int filter_compile(struct resolving *r)
 static int spec_check(const struct resolving *r)
 {
 	if (r->spec->stack)
-		return fail(r, -EINVAL, r->spec->at, "'stack' cannot be recorded yet");
+		return expr_fail(r->error, -EINVAL, r->spec->at, "'stack' cannot be recorded yet");
 	if (strpbrk(r->spec->system, "*?[") || strpbrk(r->spec->name, "*?["))
-		return fail(r, -EINVAL, r->spec->at,
-			    "a pattern cannot be recorded: name each event");
+		return expr_fail(r->error, -EINVAL, r->spec->at,
+				 "a pattern cannot be recorded: name each event");
 	return 0;
 }
 
@@ -406,7 +399,8 @@ static int place_resolve(struct chosen_events *c, struct resolving *r, const cha
 	int err;
 
 	if (c->n == VS_USER_EVENTS_MAX)
-		return fail(r, -E2BIG, r->spec->at, "more than %d events", VS_USER_EVENTS_MAX);
+		return expr_fail(r->error, -E2BIG, r->spec->at, "more than %d events",
+				 VS_USER_EVENTS_MAX);
 	err = event_resolve(r, place);
 	memcpy(r->out.description.spec, spec, sizeof(r->out.description.spec));
 	if (!err)
@@ -441,15 +435,16 @@ static int guest_event_add(struct message_config *guest, const struct event_spec
 
 	*r = (struct resolving){.spec = spec, .error = error};
 	if (!guest)
-		return fail(r, -EINVAL, spec->at, "events of guests cannot be chosen here");
+		return expr_fail(r->error, -EINVAL, spec->at,
+				 "events of guests cannot be chosen here");
 	if (spec->kind == EVENT_UPROBE || spec->kind == EVENT_USDT)
-		return fail(r, -EINVAL, spec->at,
-			    "in a guest, functions and probes of programs cannot be chosen");
+		return expr_fail(r->error, -EINVAL, spec->at,
+				 "in a guest, functions and probes of programs cannot be chosen");
 	if (spec_check(r))
 		return -EINVAL;
 	if (guest->n_events == VS_CONFIG_EVENTS_MAX)
-		return fail(r, -E2BIG, spec->at, "more than %d events of a guest",
-			    VS_CONFIG_EVENTS_MAX);
+		return expr_fail(r->error, -E2BIG, spec->at, "more than %d events of a guest",
+				 VS_CONFIG_EVENTS_MAX);
 	e = &guest->events[guest->n_events];
 	*e = (struct message_config_event){.kind = spec->kind == EVENT_TRACEPOINT ? USER_TRACEPOINT
 						   : spec->kind == EVENT_KPROBE   ? USER_KPROBE
@@ -461,7 +456,7 @@ static int guest_event_add(struct message_config *guest, const struct event_spec
 	    !text_put(e->name, sizeof(e->name), spec->name) ||
 	    !text_put(e->filter, sizeof(e->filter), spec->filter.text) ||
 	    !text_put(e->fields, sizeof(e->fields), spec->fields.text))
-		return fail(r, -E2BIG, spec->at, "this is too long for a guest");
+		return expr_fail(r->error, -E2BIG, spec->at, "this is too long for a guest");
 	memcpy(e->spec, spec_text, sizeof(e->spec));
 	guest->n_events++;
 	guest->asks |= 1u << CONFIG_EVENTS;

@@ -2,7 +2,6 @@
 #include "bpf/chosen/event_filter.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,18 +15,6 @@ struct compiler {
 	struct capture_event *out;
 	struct expr_error *error;
 };
-
-static int __attribute__((format(printf, 4, 5)))
-fail(const struct compiler *c, int err, const struct expr_node *at, const char *format, ...)
-{
-	va_list args;
-
-	c->error->at = at->at;
-	va_start(args, format);
-	vsnprintf(c->error->text, sizeof(c->error->text), format, args);
-	va_end(args);
-	return err;
-}
 
 static const struct expr_node *node_of(const struct compiler *c, size_t i)
 {
@@ -101,8 +88,9 @@ static int field_value(const struct compiler *c, const struct expr_node *node,
 		if (common[i].index == node->index)
 			return 0;
 	}
-	return fail(c, -EINVAL, node, "the kernel does not know '%s': use it with `report`",
-		    event_common_name(node->index));
+	return expr_fail(c->error, -EINVAL, node->at,
+			 "the kernel does not know '%s': use it with `report`",
+			 event_common_name(node->index));
 }
 
 /* `field`, or `field & constant`. */
@@ -115,9 +103,9 @@ static int operand(const struct compiler *c, const struct expr_node *node, struc
 	if (node->op == EXPR_FIELD)
 		return field_value(c, node, out);
 	if (node->op != EXPR_BIT_AND)
-		return fail(c, -EINVAL, node,
-			    "a filter in the kernel compares a field, or some of its bits "
-			    "(field & 3), with a number");
+		return expr_fail(c->error, -EINVAL, node->at,
+				 "a filter in the kernel compares a field, or some of its bits "
+				 "(field & 3), with a number");
 	a = argument_of(c, node, 0);
 	b = argument_of(c, node, 1);
 	if (!has_field(c, a)) {
@@ -127,8 +115,8 @@ static int operand(const struct compiler *c, const struct expr_node *node, struc
 		b = swapped;
 	}
 	if (a->op != EXPR_FIELD || has_field(c, b))
-		return fail(c, -EINVAL, node,
-			    "one side of '&' must be a field, the other a number");
+		return expr_fail(c->error, -EINVAL, node->at,
+				 "one side of '&' must be a field, the other a number");
 	*mask = constant_of(c, b);
 	return field_value(c, a, out);
 }
@@ -139,8 +127,8 @@ static int test_add(struct compiler *c, const struct expr_node *node,
 		    const struct vs_user_test *test)
 {
 	if (c->out->n_tests == VS_USER_TESTS_MAX)
-		return fail(c, -E2BIG, node, "a filter has at most %d comparisons",
-			    VS_USER_TESTS_MAX);
+		return expr_fail(c->error, -E2BIG, node->at, "a filter has at most %d comparisons",
+				 VS_USER_TESTS_MAX);
 	c->out->tests[c->out->n_tests++] = *test;
 	return 0;
 }
@@ -174,10 +162,12 @@ static int text_compile(struct compiler *c, const struct expr_node *node, uint16
 	int err;
 
 	if (a->op != EXPR_FIELD || b->op != EXPR_STRING)
-		return fail(c, -EINVAL, node,
-			    "a filter in the kernel compares a text field with a text in quotes");
+		return expr_fail(
+			c->error, -EINVAL, node->at,
+			"a filter in the kernel compares a text field with a text in quotes");
 	if (node->op == EXPR_MATCH && !pattern_length(text, &len, &to_the_end))
-		return fail(c, -EINVAL, b, "in the kernel, a pattern has one '*', at its end");
+		return expr_fail(c->error, -EINVAL, b->at,
+				 "in the kernel, a pattern has one '*', at its end");
 	err = field_value(c, a, &f);
 	if (err)
 		return err;
@@ -238,9 +228,9 @@ static int number_compile(struct compiler *c, const struct expr_node *node, uint
 		}
 	}
 	if (has_field(c, b))
-		return fail(c, -EINVAL, node,
-			    "a filter in the kernel compares a field with a number, not with "
-			    "another field");
+		return expr_fail(c->error, -EINVAL, node->at,
+				 "a filter in the kernel compares a field with a number, not with "
+				 "another field");
 	err = operand(c, a, &f, &test.mask);
 	if (err)
 		return err;

@@ -2,7 +2,6 @@
 #include "proto/query/event_schema.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,18 +224,6 @@ static bool names_fit(const struct event_schema *schema, const struct event_spec
 		(*schema->also && !strcmp(spec->name, schema->also)));
 }
 
-static int __attribute__((format(printf, 4, 5)))
-fail(struct expr_error *error, int err, size_t at, const char *format, ...)
-{
-	va_list args;
-
-	error->at = at;
-	va_start(args, format);
-	vsnprintf(error->text, sizeof(error->text), format, args);
-	va_end(args);
-	return err;
-}
-
 static int event_unknown(const struct event_schemas *s, const struct event_spec *spec,
 			 struct expr_error *error)
 {
@@ -253,21 +240,23 @@ static int event_unknown(const struct event_schemas *s, const struct event_spec 
 			continue;
 		system_known = true;
 		if (names_fit(schema, spec))
-			return fail(error, -ENOENT, spec->at, "%s:%s is an event of the %s only",
-				    spec->system, spec->name,
-				    schema->sides == EVENT_HOST ? "host" : "guest");
+			return expr_fail(error, -ENOENT, spec->at,
+					 "%s:%s is an event of the %s only", spec->system,
+					 spec->name,
+					 schema->sides == EVENT_HOST ? "host" : "guest");
 		suggest_try(&in_system, schema->name);
 	}
 	if (in_system.best)
-		return fail(error, -ENOENT, spec->at,
-			    "there is no event %s:%s; did you mean %s:%s?", spec->system,
-			    spec->name, spec->system, in_system.best);
+		return expr_fail(error, -ENOENT, spec->at,
+				 "there is no event %s:%s; did you mean %s:%s?", spec->system,
+				 spec->name, spec->system, in_system.best);
 	if (!system_known && of_systems.best)
-		return fail(error, -ENOENT, spec->at, "there is no system '%s'; did you mean '%s'?",
-			    spec->system, of_systems.best);
-	return fail(error, -ENOENT, spec->at,
-		    "there is no event %s%s%s; `vcpuscope events` lists those that there are",
-		    spec->system, *spec->system ? ":" : "", spec->name);
+		return expr_fail(error, -ENOENT, spec->at,
+				 "there is no system '%s'; did you mean '%s'?", spec->system,
+				 of_systems.best);
+	return expr_fail(error, -ENOENT, spec->at,
+			 "there is no event %s%s%s; `vcpuscope events` lists those that there are",
+			 spec->system, *spec->system ? ":" : "", spec->name);
 }
 
 int event_schemas_find(const struct event_schemas *s, const struct event_spec *spec, size_t *out,
@@ -282,12 +271,12 @@ int event_schemas_find(const struct event_schemas *s, const struct event_spec *s
 			continue;
 		if (spec->side == SIDE_ANY && schema->sides == (EVENT_HOST | EVENT_GUEST) &&
 		    !is_pattern(spec->name) && !is_pattern(spec->system))
-			return fail(error, -EINVAL, spec->at,
-				    "both sides have %s:%s; write host:%s:%s or guest:%s:%s",
-				    spec->system, spec->name, spec->system, spec->name,
-				    spec->system, spec->name);
+			return expr_fail(error, -EINVAL, spec->at,
+					 "both sides have %s:%s; write host:%s:%s or guest:%s:%s",
+					 spec->system, spec->name, spec->system, spec->name,
+					 spec->system, spec->name);
 		if (n == max)
-			return fail(error, -EINVAL, spec->at, "more than %zu events", max);
+			return expr_fail(error, -EINVAL, spec->at, "more than %zu events", max);
 		out[n++] = i;
 	}
 	return n ? (int)n : event_unknown(s, spec, error);

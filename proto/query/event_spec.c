@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,18 +53,6 @@ static const struct attribute {
 #undef TEXT
 #undef FLAG
 
-static int __attribute__((format(printf, 3, 4)))
-fail(struct reader *r, size_t at, const char *format, ...)
-{
-	va_list args;
-
-	r->error->at = at;
-	va_start(args, format);
-	vsnprintf(r->error->text, sizeof(r->error->text), format, args);
-	va_end(args);
-	return -EINVAL;
-}
-
 /* Reads up to one of `ends` outside of quotes and parentheses, or up to the end of the text. */
 static int piece_read(struct reader *r, const char *ends, struct piece *out)
 {
@@ -89,7 +76,7 @@ static int piece_read(struct reader *r, const char *ends, struct piece *out)
 		}
 	}
 	out->len = r->next - out->at;
-	return quoted ? fail(r, open, "this text has no closing quote") : 0;
+	return quoted ? expr_fail(r->error, -EINVAL, open, "this text has no closing quote") : 0;
 }
 
 static void blanks_skip(struct reader *r)
@@ -117,17 +104,18 @@ static void piece_trim(const struct reader *r, struct piece *p)
 static int name_copy(struct reader *r, struct piece p, const char *what, bool pattern, char *out)
 {
 	if (!p.len)
-		return fail(r, p.at, "the name of the %s is missing", what);
+		return expr_fail(r->error, -EINVAL, p.at, "the name of the %s is missing", what);
 	if (p.len >= EVENT_SPEC_NAME_BYTES)
-		return fail(r, p.at, "the name of the %s is longer than %d bytes", what,
-			    EVENT_SPEC_NAME_BYTES - 1);
+		return expr_fail(r->error, -EINVAL, p.at,
+				 "the name of the %s is longer than %d bytes", what,
+				 EVENT_SPEC_NAME_BYTES - 1);
 	for (size_t i = 0; i < p.len; i++) {
 		const char c = r->text[p.at + i];
 
 		if (!isalnum((unsigned char)c) && !strchr("_.-", c) &&
 		    !(pattern && strchr("*?[]!", c)))
-			return fail(r, p.at + i, "'%c' cannot be part of the name of the %s", c,
-				    what);
+			return expr_fail(r->error, -EINVAL, p.at + i,
+					 "'%c' cannot be part of the name of the %s", c, what);
 	}
 	memcpy(out, r->text + p.at, p.len);
 	out[p.len] = 0;
@@ -145,7 +133,8 @@ static int value_copy(struct reader *r, struct piece p, const char *what,
 		p.len -= 2;
 	}
 	if (p.len >= sizeof(out->text))
-		return fail(r, p.at, "%s is longer than %zu bytes", what, sizeof(out->text) - 1);
+		return expr_fail(r->error, -EINVAL, p.at, "%s is longer than %zu bytes", what,
+				 sizeof(out->text) - 1);
 	memcpy(out->text, r->text + p.at, p.len);
 	out->text[p.len] = 0;
 	out->at = p.at;
@@ -160,12 +149,14 @@ static int attribute_unknown(struct reader *r, struct piece name)
 	for (size_t i = 0; i < COUNT(attributes); i++)
 		suggest_try(&s, attributes[i].name);
 	if (s.best)
-		return fail(r, name.at, "there is no attribute '%.*s'; did you mean '%s'?",
-			    (int)(name.len < 40 ? name.len : 40), r->text + name.at, s.best);
-	return fail(r, name.at,
-		    "there is no attribute '%.*s'; there are key=, role=, alias=, fields=, stack, "
-		    "untraced and trigger",
-		    (int)(name.len < 40 ? name.len : 40), r->text + name.at);
+		return expr_fail(r->error, -EINVAL, name.at,
+				 "there is no attribute '%.*s'; did you mean '%s'?",
+				 (int)(name.len < 40 ? name.len : 40), r->text + name.at, s.best);
+	return expr_fail(
+		r->error, -EINVAL, name.at,
+		"there is no attribute '%.*s'; there are key=, role=, alias=, fields=, stack, "
+		"untraced and trigger",
+		(int)(name.len < 40 ? name.len : 40), r->text + name.at);
 }
 
 /* One attribute: a word, or name=value. */
@@ -182,9 +173,11 @@ static int attribute_read(struct reader *r, struct piece p, struct event_spec *o
 	if (i == COUNT(attributes))
 		return attribute_unknown(r, name);
 	if (attributes[i].is_text && (!equals || !value.len))
-		return fail(r, p.at, "write a value: %s=...", attributes[i].name);
+		return expr_fail(r->error, -EINVAL, p.at, "write a value: %s=...",
+				 attributes[i].name);
 	if (!attributes[i].is_text && equals)
-		return fail(r, value.at, "'%s' takes no value", attributes[i].name);
+		return expr_fail(r->error, -EINVAL, value.at, "'%s' takes no value",
+				 attributes[i].name);
 	if (attributes[i].is_text)
 		return value_copy(r, value, attributes[i].name,
 				  (struct event_spec_text *)((char *)out + attributes[i].offset));
@@ -202,7 +195,8 @@ static int tail_read(struct reader *r, struct event_spec *out)
 	if (!err)
 		err = value_copy(r, p, "the filter", &out->filter);
 	if (!err && !r->text[r->next])
-		return fail(r, open, "the filter that begins here has no '/' at its end");
+		return expr_fail(r->error, -EINVAL, open,
+				 "the filter that begins here has no '/' at its end");
 	while (!err && r->text[r->next] == '/') {
 		const size_t before = r->next++;
 
@@ -215,13 +209,14 @@ static int tail_read(struct reader *r, struct event_spec *out)
 			err = piece_read(r, "/,", &p);
 			piece_trim(r, &p);
 			if (!err && !p.len && r->text[r->next] == '/')
-				return fail(r, before,
-					    "an attribute is missing between '/' and '/'");
+				return expr_fail(r->error, -EINVAL, before,
+						 "an attribute is missing between '/' and '/'");
 			if (!err && p.len)
 				err = attribute_read(r, p, out);
 		} while (!err && r->text[r->next] == ',');
 		if (!err && !r->text[r->next])
-			return fail(r, p.at, "the last attribute has no '/' at its end");
+			return expr_fail(r->error, -EINVAL, p.at,
+					 "the last attribute has no '/' at its end");
 	}
 	return err;
 }
@@ -234,14 +229,16 @@ static int path_read(struct reader *r, struct event_spec *out)
 	int err;
 
 	if (r->text[r->next] != '@')
-		return fail(r, r->next, "expected '@' and the path of the program or library");
+		return expr_fail(r->error, -EINVAL, r->next,
+				 "expected '@' and the path of the program or library");
 	r->next++;
 	quoted = r->text[r->next] == '"';
 	if (quoted) {
 		p = (struct piece){++r->next, strcspn(r->text + r->next, "\"")};
 		r->next += p.len;
 		if (!r->text[r->next])
-			return fail(r, p.at - 1, "this path has no closing quote");
+			return expr_fail(r->error, -EINVAL, p.at - 1,
+					 "this path has no closing quote");
 		r->next++;
 	} else {
 		err = piece_read(r, ",", &p);
@@ -250,14 +247,15 @@ static int path_read(struct reader *r, struct event_spec *out)
 		piece_trim(r, &p);
 	}
 	if (!p.len || r->text[p.at] != '/')
-		return fail(r, p.at, "the path of a program begins with '/'");
+		return expr_fail(r->error, -EINVAL, p.at, "the path of a program begins with '/'");
 	if (p.len >= sizeof(out->path))
-		return fail(r, p.at, "the path is longer than %zu bytes", sizeof(out->path) - 1);
+		return expr_fail(r->error, -EINVAL, p.at, "the path is longer than %zu bytes",
+				 sizeof(out->path) - 1);
 	memcpy(out->path, r->text + p.at, p.len);
 	out->path[p.len] = 0;
 	if (!quoted && (strstr(out->path, "//") || out->path[p.len - 1] == '/'))
-		return fail(r, p.at,
-			    "write the path in quotes if a filter or attributes follow it");
+		return expr_fail(r->error, -EINVAL, p.at,
+				 "write the path in quotes if a filter or attributes follow it");
 	return 0;
 }
 
@@ -279,8 +277,8 @@ static int names_read(struct reader *r, struct piece first, struct event_spec *o
 				return err;
 		}
 		if (r->text[r->next] != ':')
-			return fail(r, r->next, "expected '%s:NAME'",
-				    out->kind == EVENT_USDT ? "PROVIDER" : "SYSTEM");
+			return expr_fail(r->error, -EINVAL, r->next, "expected '%s:NAME'",
+					 out->kind == EVENT_USDT ? "PROVIDER" : "SYSTEM");
 		err = name_copy(r, p, out->kind == EVENT_USDT ? "provider" : "system",
 				out->kind == EVENT_TRACEPOINT, out->system);
 		if (err)
@@ -318,10 +316,11 @@ static int spec_read(struct reader *r, struct event_spec *out)
 	}
 	piece_trim(r, &p);
 	if (!err && !p.len)
-		return fail(r, p.at, "expected an event: SYSTEM:NAME");
+		return expr_fail(r->error, -EINVAL, p.at, "expected an event: SYSTEM:NAME");
 	if (!err && r->text[r->next] != ':')
-		return fail(r, r->next, "expected ':' and the name of an event of '%.*s'",
-			    (int)(p.len < 40 ? p.len : 40), r->text + p.at);
+		return expr_fail(r->error, -EINVAL, r->next,
+				 "expected ':' and the name of an event of '%.*s'",
+				 (int)(p.len < 40 ? p.len : 40), r->text + p.at);
 	if (!err)
 		err = names_read(r, p, out);
 	blanks_skip(r);
@@ -329,7 +328,8 @@ static int spec_read(struct reader *r, struct event_spec *out)
 		err = tail_read(r, out);
 	blanks_skip(r);
 	if (!err && r->text[r->next] && r->text[r->next] != ',')
-		return fail(r, r->next, "expected ',' or the end, found '%c'", r->text[r->next]);
+		return expr_fail(r->error, -EINVAL, r->next, "expected ',' or the end, found '%c'",
+				 r->text[r->next]);
 	return err;
 }
 
@@ -341,7 +341,7 @@ int event_specs_parse(const char *text, struct event_spec *specs, size_t max, si
 
 	for (;;) {
 		if (*n == max) {
-			fail(&r, r.next, "more than %zu events", max);
+			expr_fail(r.error, -EINVAL, r.next, "more than %zu events", max);
 			return -E2BIG;
 		}
 		err = spec_read(&r, &specs[*n]);

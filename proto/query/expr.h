@@ -100,6 +100,9 @@ struct expr_error {
 	size_t at; /* position in the text, from 0 */
 	char text[200];
 };
+/* Sets *error to a position and a text, which is cut if it is too long. Returns `err`. */
+int expr_fail(struct expr_error *error, int err, size_t at, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* The names that an expression may use. */
 struct expr_scope {

@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,18 +59,6 @@ static const struct {
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static int __attribute__((format(printf, 3, 4)))
-fail(struct parser *p, size_t at, const char *format, ...)
-{
-	va_list args;
-
-	p->error->at = at;
-	va_start(args, format);
-	vsnprintf(p->error->text, sizeof(p->error->text), format, args);
-	va_end(args);
-	return -EINVAL;
-}
 
 static bool is_name_letter(char c)
 {
@@ -174,24 +161,25 @@ static int expected(struct parser *p, const char *what)
 	const struct token *t = &p->token;
 
 	if (t->kind == TOKEN_END)
-		return fail(p, t->at, "expected %s, but the expression ends here", what);
+		return expr_fail(p->error, -EINVAL, t->at,
+				 "expected %s, but the expression ends here", what);
 	if (t->kind == TOKEN_BAD && t->at && p->text[t->at - 1] == '"')
-		return fail(p, t->at - 1, "this text has no closing quote");
+		return expr_fail(p->error, -EINVAL, t->at - 1, "this text has no closing quote");
 	if (t->kind == TOKEN_BAD && isdigit((unsigned char)p->text[t->at]))
-		return fail(p, t->at, "'%.*s' is not a number of 64 bits", (int)t->len,
-			    p->text + t->at);
-	return fail(p, t->at, "expected %s, found '%.*s'", what, (int)(t->len < 40 ? t->len : 40),
-		    p->text + t->at);
+		return expr_fail(p->error, -EINVAL, t->at, "'%.*s' is not a number of 64 bits",
+				 (int)t->len, p->text + t->at);
+	return expr_fail(p->error, -EINVAL, t->at, "expected %s, found '%.*s'", what,
+			 (int)(t->len < 40 ? t->len : 40), p->text + t->at);
 }
 
 /* Returns the new node's index or -EINVAL. */
 static int node_add(struct parser *p, struct expr_node node)
 {
 	if (p->out->n == EXPR_NODES_MAX)
-		return fail(p, node.at,
-			    "the expression is too long: more than %d operators and "
-			    "operands",
-			    EXPR_NODES_MAX);
+		return expr_fail(p->error, -EINVAL, node.at,
+				 "the expression is too long: more than %d operators and "
+				 "operands",
+				 EXPR_NODES_MAX);
 	p->out->nodes[p->out->n] = node;
 	return (int)p->out->n++;
 }
@@ -210,10 +198,10 @@ static int string_add(struct parser *p)
 				 .string = (uint16_t)e->strings_used};
 
 	if (p->token.len >= sizeof(e->strings) - e->strings_used)
-		return fail(p, p->token.at,
-			    "the texts of the expression are too long: more than "
-			    "%d bytes",
-			    EXPR_STRINGS_BYTES);
+		return expr_fail(p->error, -EINVAL, p->token.at,
+				 "the texts of the expression are too long: more than "
+				 "%d bytes",
+				 EXPR_STRINGS_BYTES);
 	memcpy(e->strings + e->strings_used, p->text + p->token.at, p->token.len);
 	e->strings_used += p->token.len;
 	e->strings[e->strings_used++] = 0;
@@ -226,8 +214,8 @@ static int expression(struct parser *p, unsigned strength);
 static int number_needed(struct parser *p, int node, const char *for_what)
 {
 	if (node >= 0 && node_of(p, node)->type == EXPR_TEXT)
-		return fail(p, node_of(p, node)->at, "'%s' needs a number, and this is a text",
-			    for_what);
+		return expr_fail(p->error, -EINVAL, node_of(p, node)->at,
+				 "'%s' needs a number, and this is a text", for_what);
 	return node;
 }
 
@@ -243,10 +231,11 @@ static int name_unknown(struct parser *p, const struct token *t, bool call)
 	for (size_t i = 0; !call && p->scope->name(p->scope->context, i); i++)
 		suggest_try(&s, p->scope->name(p->scope->context, i));
 	if (s.best)
-		return fail(p, t->at, "there is no %s '%.*s'; did you mean '%s'?", kind, len, typed,
-			    s.best);
-	return fail(p, t->at, "there is no %s '%.*s'%s", kind, len, typed,
-		    call ? "" : "; write a text in quotes");
+		return expr_fail(p->error, -EINVAL, t->at,
+				 "there is no %s '%.*s'; did you mean '%s'?", kind, len, typed,
+				 s.best);
+	return expr_fail(p->error, -EINVAL, t->at, "there is no %s '%.*s'%s", kind, len, typed,
+			 call ? "" : "; write a text in quotes");
 }
 
 /* Behind the name and its '('. */
@@ -364,12 +353,12 @@ static int binary_type(struct parser *p, enum expr_op op, const char *text, size
 	const enum expr_type left = node_of(p, a)->type, right = node_of(p, b)->type;
 
 	if (op == EXPR_MATCH && (left != EXPR_TEXT || right != EXPR_TEXT))
-		return fail(p, at,
-			    "'~' compares a text with a pattern, and the %s side is a number",
-			    left == EXPR_TEXT ? "right" : "left");
+		return expr_fail(p->error, -EINVAL, at,
+				 "'~' compares a text with a pattern, and the %s side is a number",
+				 left == EXPR_TEXT ? "right" : "left");
 	if ((op == EXPR_EQUAL || op == EXPR_NOT_EQUAL) &&
 	    (left == EXPR_TEXT) != (right == EXPR_TEXT))
-		return fail(p, at, "'%s' compares a text with a number", text);
+		return expr_fail(p->error, -EINVAL, at, "'%s' compares a text with a number", text);
 	if (op != EXPR_MATCH && op != EXPR_EQUAL && op != EXPR_NOT_EQUAL &&
 	    (number_needed(p, a, text) < 0 || number_needed(p, b, text) < 0))
 		return -EINVAL;
@@ -400,7 +389,8 @@ static int choose(struct parser *p, int condition)
 	a_type = node_of(p, a)->type;
 	b_type = node_of(p, b)->type;
 	if ((a_type == EXPR_TEXT) != (b_type == EXPR_TEXT))
-		return fail(p, node.at, "one of both results of '?' is a text, the other a number");
+		return expr_fail(p->error, -EINVAL, node.at,
+				 "one of both results of '?' is a text, the other a number");
 	node.type = a_type == EXPR_UNSIGNED ? EXPR_UNSIGNED : (uint8_t)b_type;
 	node.args[0] = (uint8_t)condition;
 	node.args[1] = (uint8_t)a;
@@ -446,8 +436,9 @@ static int expression(struct parser *p, unsigned strength)
 	int left;
 
 	if (p->depth == EXPR_DEPTH_MAX)
-		return fail(p, p->token.at, "the expression is nested too deeply: more than %d",
-			    EXPR_DEPTH_MAX);
+		return expr_fail(p->error, -EINVAL, p->token.at,
+				 "the expression is nested too deeply: more than %d",
+				 EXPR_DEPTH_MAX);
 	p->depth++;
 	left = operand(p);
 	while (left >= 0) {
@@ -474,14 +465,14 @@ int expr_parse(const char *text, size_t len, const struct expr_scope *scope, str
 
 	out->n = out->strings_used = 0;
 	if (len > EXPR_SOURCE_MAX)
-		return fail(&p, EXPR_SOURCE_MAX, "the expression is longer than %d bytes",
-			    EXPR_SOURCE_MAX);
+		return expr_fail(p.error, -EINVAL, EXPR_SOURCE_MAX,
+				 "the expression is longer than %d bytes", EXPR_SOURCE_MAX);
 	advance(&p);
 	root = expression(&p, 0);
 	if (root < 0)
 		return root;
 	if (token_is(&p, ")"))
-		return fail(&p, p.token.at, "this ')' has no '('");
+		return expr_fail(p.error, -EINVAL, p.token.at, "this ')' has no '('");
 	if (p.token.kind != TOKEN_END)
 		return expected(&p, "an operator or the end");
 	return 0;

@@ -23,13 +23,6 @@ void event_choices_fini(struct event_choices *c)
 	*c = (struct event_choices){0};
 }
 
-static int fail(struct expr_error *error, size_t at, const char *text)
-{
-	error->at = at;
-	snprintf(error->text, sizeof(error->text), "%s", text);
-	return -EINVAL;
-}
-
 /* Lists the fields that are shown: those that the user named, else all except the task on the CPU,
  * which each line shows anyway. */
 static int fields_choose(struct event_choice *choice, const struct event_spec *spec,
@@ -57,7 +50,8 @@ static int fields_choose(struct event_choice *choice, const struct event_spec *s
 			return err;
 		if (expr.n != 1 || expr.nodes[0].op != EXPR_FIELD ||
 		    expr.nodes[0].index >= schema->n_fields)
-			return fail(error, one.at, "this is not a field of the event's own");
+			return expr_fail(error, -EINVAL, one.at,
+					 "this is not a field of the event's own");
 		choice->fields |= 1u << expr.nodes[0].index;
 	}
 	return 0;
@@ -96,7 +90,7 @@ static int choice_add(struct event_choices *c, const struct event_spec *spec,
 	int err;
 
 	if (c->n == EVENT_CHOICES_MAX)
-		return fail(error, spec->at, "too many events");
+		return expr_fail(error, -EINVAL, spec->at, "too many events");
 	*choice = (struct event_choice){
 		.schema = schema,
 		.side = side,
@@ -112,7 +106,8 @@ static int choice_add(struct event_choices *c, const struct event_spec *spec,
 	if (!err)
 		err = event_spec_expr(schema, &spec->role, &choice->role, error);
 	if (!err && choice->role.n && choice->role.nodes[choice->role.n - 1].type == EXPR_TEXT)
-		err = fail(error, spec->role.at, "a role is a number: 1 begins, 2 ends, 3 both");
+		err = expr_fail(error, -EINVAL, spec->role.at,
+				"a role is a number: 1 begins, 2 ends, 3 both");
 	if (!err)
 		err = fields_choose(choice, spec, error);
 	if (err)
@@ -153,7 +148,7 @@ int event_choices_add(struct event_choices *c, const char *text, struct expr_err
 	int err = specs ? 0 : -ENOMEM;
 
 	if (!err && c->n_groups == EVENT_GROUPS_MAX)
-		err = fail(error, 0, "too many -e");
+		err = expr_fail(error, -EINVAL, 0, "too many -e");
 	if (!err)
 		err = event_specs_parse(text, specs, EVENT_SPECS_MAX, &n, error);
 	for (size_t i = 0; !err && i < n; i++)
@@ -192,7 +187,7 @@ int event_choices_value(struct event_choices *c, const char *text, struct expr_e
 
 		err = expr_parse(text, strlen(text), &scope, value, error);
 		if (!err && value->nodes[value->n - 1].type == EXPR_TEXT)
-			err = fail(error, 0, "expected a number, and this is a text");
+			err = expr_fail(error, -EINVAL, 0, "expected a number, and this is a text");
 	}
 	return err;
 }
