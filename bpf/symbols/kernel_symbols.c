@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proto/buffer.h"
+#include "proto/text.h"
 
 struct symbol {
 	uint64_t address;
@@ -82,19 +83,12 @@ static int symbol_compare(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
-static uint64_t text_hash(uint64_t hash, const char *text)
-{
-	for (; *text; text++) /* FNV-1a */
-		hash = (hash ^ (uint8_t)*text) * 0x100000001b3ull;
-	return hash;
-}
-
 /* A number that changes when a module is loaded or unloaded: of names and addresses only, for the
  * use counts in the same lines change with every VM that starts. */
 static uint64_t modules_read(void)
 {
 	FILE *f = fopen("/proc/modules", "re");
-	uint64_t hash = 0xcbf29ce484222325ull;
+	uint64_t hash = TEXT_HASH_BEGIN;
 	char line[1024], name[64], address[32];
 
 	if (!f)
@@ -102,7 +96,7 @@ static uint64_t modules_read(void)
 	while (fgets(line, sizeof(line), f)) {
 		/* "kvm 1146880 1 kvm_intel, Live 0xffffffffc0000000" */
 		if (sscanf(line, "%63s %*s %*s %*s %*s %31s", name, address) == 2)
-			hash = text_hash(text_hash(hash, name), address);
+			hash = text_hash_add(text_hash_add(hash, name), address);
 	}
 	fclose(f);
 	return hash;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/text.h"
+
 enum { FLUSH_BYTES = 1 << 18 };
 
 int trace_file_init(struct trace_file *f, FILE *out)
@@ -204,15 +206,6 @@ uint64_t trace_thread_track_new(struct trace_file *f, int32_t pid, int32_t tid, 
 }
 
 /* ---- events ---- */
-
-static uint64_t text_hash(const char *text)
-{
-	uint64_t h = 14695981039346656037ull; /* FNV-1a */
-
-	while (*text)
-		h = (h ^ (uint8_t)*text++) * 1099511628211ull;
-	return h;
-}
 
 static void name_intern(struct trace_file *f, const char *name, uint32_t iid)
 {

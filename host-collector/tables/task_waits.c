@@ -170,61 +170,48 @@ static unsigned wait_of(uint64_t state)
 									  : TASK_WAIT_SLEEPING;
 }
 
-static void guest_take(void *context, const struct guest_instant *i)
+/* Of the host's threads only those that work for a VM: of others the capture does not have all
+ * events. */
+static void task_turn(struct task_waits *x, const struct who *who, int32_t pid, unsigned to,
+		      struct host_ns t)
 {
-	const struct who who = {.source = i->vm, .boot = i->boot, .vm = i->vm};
-	struct task_waits *x = context;
-	const struct vs_event *e = &i->event;
+	struct who of = *who;
 
-	switch (i->type) {
+	if (pid > 0 &&
+	    (who->source != VS_SOURCE_HOST || !model_vm_of_thread(x->model, pid, &of.vm)))
+		turn(x, &of, pid, to, t);
+}
+
+/* Takes an event of a guest, or of the host if who->source is VS_SOURCE_HOST. */
+static void event_take(struct task_waits *x, const struct who *who, const struct vs_event *e,
+		       struct host_ns t)
+{
+	switch (e->type) {
 	case VS_EVENT_LOST:
-		++*losses_of(x, i->vm);
+		++*losses_of(x, who->source);
 		break;
 	case VS_EVENT_SCHED_SWITCH:
-		if (e->pid > 0)
-			turn(x, &who, e->pid, wait_of(ev_sched_switch_state(e)), i->t);
-		if (e->pid2 > 0)
-			turn(x, &who, e->pid2, RUNNING, i->t);
+		task_turn(x, who, e->pid, wait_of(ev_sched_switch_state(e)), t);
+		task_turn(x, who, e->pid2, RUNNING, t);
 		break;
 	case VS_EVENT_SCHED_WAKEUP:
 	case VS_EVENT_SCHED_WAKEUP_NEW:
-		if (e->pid > 0)
-			turn(x, &who, e->pid, TASK_WAIT_WAKEUP, i->t);
+		task_turn(x, who, e->pid, TASK_WAIT_WAKEUP, t);
 		break;
 	default:
 		break;
 	}
 }
 
-/* A thread of the host, if it works for a VM: of others the capture does not have all events. */
-static void host_turn(struct task_waits *x, int32_t pid, unsigned to, struct host_ns t)
+static void guest_take(void *context, const struct guest_instant *i)
 {
-	struct who who = {.source = VS_SOURCE_HOST};
-
-	if (pid > 0 && !model_vm_of_thread(x->model, pid, &who.vm))
-		turn(x, &who, pid, to, t);
+	event_take(context, &(struct who){.source = i->vm, .boot = i->boot, .vm = i->vm}, &i->event,
+		   i->t);
 }
 
 static void host_take(void *context, const struct host_instant *i)
 {
-	struct task_waits *x = context;
-	const struct vs_event *e = &i->event;
-
-	switch (e->type) {
-	case VS_EVENT_LOST:
-		++*losses_of(x, VS_SOURCE_HOST);
-		break;
-	case VS_EVENT_SCHED_SWITCH:
-		host_turn(x, e->pid, wait_of(ev_sched_switch_state(e)), i->t);
-		host_turn(x, e->pid2, RUNNING, i->t);
-		break;
-	case VS_EVENT_SCHED_WAKEUP:
-	case VS_EVENT_SCHED_WAKEUP_NEW:
-		host_turn(x, e->pid, TASK_WAIT_WAKEUP, i->t);
-		break;
-	default:
-		break;
-	}
+	event_take(context, &(struct who){.source = VS_SOURCE_HOST}, &i->event, i->t);
 }
 
 static void task_waits_free(void *analysis)

@@ -8,6 +8,7 @@
 
 #include "host-collector/util/escape.h"
 #include "host-collector/view/page_files.h"
+#include "proto/text.h"
 
 /* In so few of 20 slices even a change from nothing cannot be significant at 1 % (Welch's t). */
 enum { SLICES_TOO_FEW = 5 };
@@ -75,11 +76,8 @@ static void text_write(const char *text, FILE *out)
 /* Three numbers from 0 to 1 that are always the same for a name, so that two graphs compare. */
 static void name_spread(const char *name, double v[3])
 {
-	uint64_t h = 14695981039346656037u;
+	const uint64_t h = text_hash(name) * 0x9e3779b97f4a7c15;
 
-	while (*name)
-		h = (h ^ (uint8_t)*name++) * 1099511628211u;
-	h *= 0x9e3779b97f4a7c15;
 	for (int i = 0; i < 3; i++)
 		v[i] = (double)(h >> (12 + 16 * i) & 0xffff) / 65535;
 }

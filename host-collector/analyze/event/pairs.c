@@ -16,6 +16,7 @@
 
 #include "host-collector/analyze/event/pair_fields.h"
 #include "host-collector/analyze/event/pairs_internal.h"
+#include "proto/text.h"
 
 /* A pair waits this long for reports of losses, which arrive late. */
 #define PENDING_NS (MODEL_HOLD_NS + 50000000ll)
@@ -77,15 +78,6 @@ static bool key_names_cpu(const struct event_choice *c)
 }
 
 /* ---- keys ---- */
-
-static uint64_t text_hash(const char *text)
-{
-	uint64_t hash = 14695981039346656037ull; /* FNV-1a */
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
-	return hash;
-}
 
 /* Returns true if the key is a single field that is shown in hexadecimal, such as an address. */
 static bool key_is_hex(const struct event_choice *c)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host-collector/util/significance.h"
+#include "proto/text.h"
 
 struct name {
 	char *text;
@@ -30,15 +31,6 @@ struct flame_tree {
 };
 
 /* ---- names ---- */
-
-static uint64_t text_hash(const char *text)
-{
-	uint64_t h = 14695981039346656037u;
-
-	while (*text)
-		h = (h ^ (uint8_t)*text++) * 1099511628211u;
-	return h;
-}
 
 static int names_grow(struct flame_tree *t)
 {
