@@ -34,8 +34,8 @@ struct naming_body {
 	 * addresses and data it prepares what the next stack of the process will need. */
 	size_t (*name)(void *state, struct naming *n, const struct naming_stack *stack,
 		       struct message_stack_frame *frames, size_t max);
-	/* when so much is allocated, a new process replaces this one; the hard limit is 1.5 times
-	 * as much */
+	/* A namer that has allocated this much is replaced by a new process. 1.5 times as much is
+	 * the hard limit. */
 	size_t memory_bytes;
 };
 
@@ -59,9 +59,8 @@ int naming_serve(const struct naming_body *body, int socket, struct naming_place
 
 enum naming_exit {
 	NAMING_OVER = 0,
-	NAMING_FULL = 3, /* its memory is used up; a new process must replace it */
-	/* the process could not be confined */
-	NAMING_UNCONFINED = 4,
+	NAMING_FULL = 3,       /* its memory is used up; a new process must replace it */
+	NAMING_UNCONFINED = 4, /* the process could not be confined */
 };
 
 #endif

@@ -57,11 +57,10 @@ enum naming_kind {
 	NAMING_TASK = 1,    /* to the namer: a stack to name */
 	NAMING_FRAMES,      /* to the opener: the named frames */
 	NAMING_GET_MODULES, /* to the opener; argument: the list that the namer knows */
-	/* to the namer: the list of modules */
-	NAMING_MODULES,
-	NAMING_GET_FILE,  /* to the opener; argument: index into the list */
-	NAMING_GET_DEBUG, /* to the opener; argument: size of the build-id that follows */
-	NAMING_FILE,      /* to the namer: file_id and descriptor, or argument: errno */
+	NAMING_MODULES,     /* to the namer: the list of modules */
+	NAMING_GET_FILE,    /* to the opener; argument: index into the list */
+	NAMING_GET_DEBUG,   /* to the opener; argument: size of the build-id that follows */
+	NAMING_FILE,        /* to the namer: file_id and descriptor, or argument: errno */
 };
 
 struct naming_head {

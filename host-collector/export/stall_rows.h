@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Shows the stalls of a report in a Perfetto trace: one track for each VM, with a row for each of
- * its guest CPUs. A slice has the name of the verdict; its arguments are what the report has about
- * the stall. */
+ * its guest CPUs. A slice has the name of the verdict; its arguments hold what the report says
+ * about the stall. */
 #ifndef EXPORT_STALL_ROWS_H
 #define EXPORT_STALL_ROWS_H
 

@@ -40,6 +40,7 @@ struct metrics_vm {
 	int64_t incident_ns[VERDICT_COUNT];
 };
 
+/* Why pairs, or single events of them, are not in the histogram. */
 enum metrics_uncounted {
 	METRICS_UNPAIRED,
 	METRICS_INCOMPLETE,

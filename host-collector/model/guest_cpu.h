@@ -5,9 +5,8 @@
  *
  * Missing events are detected as follows. Every event names the current task, so a missing switch
  * is noticed at the next event. An interrupt whose exit is missing ends at the exit of an outer
- * one, at an entry that cannot nest inside it, or at a switch: of such an incomplete interrupt only
- * the begin is known. The exit of a softirq without an entry shows that the one event that was lost
- * before was this entry.
+ * one, at an entry that cannot nest inside it, or at a switch; then only its begin is known. If a
+ * softirq exits without an entry and one event was lost before, that event was the entry.
  */
 #ifndef MODEL_GUEST_CPU_H
 #define MODEL_GUEST_CPU_H

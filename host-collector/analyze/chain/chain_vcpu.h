@@ -11,11 +11,11 @@
 
 enum {
 	CHAIN_VECTORS = 256,
-	CHAIN_OPEN_MAX = 32,
-	CHAIN_IRQS = 32,
-	CHAIN_ALONE = 4,
-	CHAIN_RAISERS = 8,
-	CHAIN_MOVES = 64,           /* must be a power of two */
+	CHAIN_OPEN_MAX = 32,        /* open chains */
+	CHAIN_IRQS = 32,            /* irqs whose vector is kept */
+	CHAIN_ALONE = 4,            /* handlers that wait for their interrupt */
+	CHAIN_RAISERS = 8,          /* tasks of unknown VMs */
+	CHAIN_MOVES = 64,           /* past places of the vCPU thread; a power of two */
 	CHAIN_SYSTEM_VECTOR = 0xec, /* Linux: first vector that no device uses */
 	CHAIN_RESCHEDULE_VECTOR = 0xfd,
 };
@@ -30,15 +30,18 @@ enum chain_where {
 	CHAIN_WHERE_COUNT
 };
 
-/* How a chain was closed: with a handler, without one (unmatched), incomplete. */
-enum chain_end { CHAIN_END_HANDLED, CHAIN_END_HALF, CHAIN_END_TORN };
+enum chain_end {
+	CHAIN_END_HANDLED, /* with its handler */
+	CHAIN_END_HALF,    /* without a handler: unmatched */
+	CHAIN_END_TORN,    /* incomplete: lost events may hide its handler */
+};
 
 /* Receives the results. All callbacks are required; chains are borrowed for the call. */
 struct chain_sink {
 	void (*closed)(void *context, const struct chain *c, enum chain_end end);
 	/* A handler began later than the limit. */
 	void (*late)(void *context, const struct chain *c);
-	/* A timer was handled after the vCPU had handled none for the limit. */
+	/* A timer's interrupt was handled, the first one for at least the limit. */
 	void (*tick)(void *context, const struct chain *c);
 	/* An interrupt was found lost. Called again by chain_vcpu_finish if it is still pending. */
 	void (*lost)(void *context, const struct chain *c, bool halted, uint32_t progress);
@@ -84,7 +87,8 @@ struct chain_open {
 	bool ambiguous; /* within the clocks' error, an earlier handler may have served it */
 	struct chain_pending pending[CHAIN_LISTENERS_MAX];
 	uint64_t progress_begun;               /* chain_vcpu.progress at its begin */
-	int64_t counted_ns[CHAIN_WHERE_COUNT]; /* part of chain_vcpu.clock_ns that place_ns has */
+	int64_t counted_ns[CHAIN_WHERE_COUNT]; /* chain_vcpu.clock_ns when c.place_ns was updated
+						  last */
 	struct host_ns last;                   /* its newest point */
 };
 
@@ -112,12 +116,12 @@ struct chain_vcpu {
 		enum chain_where where;
 	} moves[CHAIN_MOVES];
 	uint64_t n_moves; /* number of all moves; the newest CHAIN_MOVES are kept */
-	bool woken_known; /* it was woken and has not entered the guest since */
+	bool woken_known; /* the thread was woken and has not entered the guest since */
 	bool woken_spent; /* an accepted interrupt explains the wake-up */
 	struct host_ns woken, scheduled;
 	int64_t woken_clock_ns[CHAIN_WHERE_COUNT];
 	bool injects;          /* KVM emits injections */
-	bool takes_uninjected; /* but some interrupts that are not posted have no injection */
+	bool takes_uninjected; /* some interrupts that are not posted have no injection */
 	bool handlers_counted; /* the guest aggregates short handlers (level summary) */
 	bool agent;            /* the guest's events arrive */
 	struct host_ns guest_first, guest_last; /* its first and newest event */
@@ -126,9 +130,9 @@ struct chain_vcpu {
 	struct host_ns progress_since;
 	uint32_t guest_err_ns;    /* bound on the error of its newest events */
 	struct host_ns gap_until; /* a gap may hide the handler of a chain that begins before */
-	/* Number of its events; 1 + guest_seen at the last gap, 0: no gap. */
-	uint64_t guest_seen, guest_gap;
-	uint64_t exit_seen;                   /* guest_seen at the newest exit of a handler */
+	uint64_t guest_seen;      /* number of the guest's events */
+	uint64_t guest_gap;       /* 1 + guest_seen at the last gap; 0: no gap */
+	uint64_t exit_seen;       /* guest_seen at the newest exit of a handler */
 	uint64_t timers[CHAIN_VECTORS / 64];  /* bitmap of vectors that a timer used */
 	uint64_t handled[CHAIN_VECTORS / 64]; /* bitmap of vectors that had a handler */
 	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open; 0: none */
