@@ -109,8 +109,12 @@ static bool vm_of_name(const char *name, char *vm)
 	return false;
 }
 
-/* All folders with evidence in them; what we did not make is left alone. */
-static void folders_read(const struct incident_store *s, struct disk_items *all)
+/* Calls `take` for each folder of the store, finished or not, with the name of its VM. `path` has
+ * DISK_PATH_MAX bytes and may be changed. Folders that the store did not make are left alone. */
+static void folders_each(struct incident_store *s,
+			 void (*take)(struct incident_store *s, const char *vm, char *path,
+				      void *context),
+			 void *context)
 {
 	char root[FOLDER_BYTES];
 	struct dirent *entry;
@@ -118,22 +122,28 @@ static void folders_read(const struct incident_store *s, struct disk_items *all)
 
 	root_path(s, root, sizeof(root));
 	dir = opendir(root);
-	if (!dir)
-		return;
-	while ((entry = readdir(dir))) {
-		char path[DISK_PATH_MAX], folder[DISK_PATH_MAX];
-		struct disk_item item = {.path = path};
+	while (dir && (entry = readdir(dir))) {
+		char path[DISK_PATH_MAX], vm[DAEMON_NAME_MAX];
 
-		if (!vm_of_name(entry->d_name, item.vm) ||
-		    snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) >= (int)sizeof(path))
-			continue;
-		snprintf(folder, sizeof(folder), "%s", path);
-		unfinished_strip(folder);
-		item.bytes = folder_bytes(path, &item.time);
-		item.busy = incident_jobs_notifies(s->jobs, folder);
-		disk_items_add(all, &item);
+		if (vm_of_name(entry->d_name, vm) &&
+		    snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) < (int)sizeof(path))
+			take(s, vm, path, context);
 	}
-	closedir(dir);
+	if (dir)
+		closedir(dir);
+}
+
+static void folder_list(struct incident_store *s, const char *vm, char *path, void *context)
+{
+	struct disk_item item = {.path = path};
+	char folder[DISK_PATH_MAX];
+
+	snprintf(item.vm, sizeof(item.vm), "%s", vm);
+	snprintf(folder, sizeof(folder), "%s", path);
+	unfinished_strip(folder);
+	item.bytes = folder_bytes(path, &item.time);
+	item.busy = incident_jobs_notifies(s->jobs, folder);
+	disk_items_add(context, &item);
 }
 
 /* `more` bytes were added. The folders are read only if all may be too much: there may be many. */
@@ -150,7 +160,7 @@ static void budget_keep(struct incident_store *s, uint64_t more)
 	s->bytes += more;
 	if (s->bytes <= sharing.budget_bytes)
 		return;
-	folders_read(s, &all);
+	folders_each(s, folder_list, &all);
 	while ((next = disk_items_next(&all, &sharing))) {
 		char folder[DISK_PATH_MAX];
 
@@ -189,37 +199,22 @@ static void on_say(void *context, const char *vm, const char *line)
 	say(context, vm, "%s", line);
 }
 
-/* What an earlier run left: folders whose evidence is whole get their reports, others go. */
-static void unfinished_take(struct incident_store *s)
+/* Queues the reports of an unfinished folder that an earlier daemon left, or removes it if its
+ * evidence is incomplete. */
+static void unfinished_take(struct incident_store *s, const char *vm, char *path, void *context)
 {
-	char root[FOLDER_BYTES];
-	struct dirent *entry;
-	size_t taken = 0;
-	DIR *dir;
+	char file[DISK_PATH_MAX + 16];
+	size_t *taken = context;
 
-	root_path(s, root, sizeof(root));
-	dir = opendir(root);
-	if (!dir)
+	snprintf(file, sizeof(file), "%s/incident.json", path);
+	if (!unfinished_strip(path))
 		return;
-	while ((entry = readdir(dir))) {
-		char path[DISK_PATH_MAX], file[DISK_PATH_MAX + 16], vm[DAEMON_NAME_MAX];
-
-		if (!vm_of_name(entry->d_name, vm) ||
-		    snprintf(path, sizeof(path), "%s/%s", root, entry->d_name) >= (int)sizeof(path))
-			continue;
-		snprintf(file, sizeof(file), "%s/incident.json", path);
-		if (!unfinished_strip(path))
-			continue;
-		if (!access(file, F_OK) && !incident_jobs_add(s->jobs, vm, path)) {
-			taken++;
-			continue;
-		}
-		strcat(path, INCIDENT_UNFINISHED); /* as it was */
-		folder_remove(path);
+	if (!access(file, F_OK) && !incident_jobs_add(s->jobs, vm, path)) {
+		++*taken;
+		return;
 	}
-	closedir(dir);
-	if (taken)
-		say(s, "", "%zu incidents of before get their reports now", taken);
+	strcat(path, INCIDENT_UNFINISHED); /* as it was */
+	folder_remove(path);
 }
 
 /* ---- beginning ---- */
@@ -319,6 +314,7 @@ struct incident_store *incident_store_new(uv_loop_t *loop,
 	struct incident_store *s = calloc(1, sizeof(*s));
 	const struct incident_jobs_options jobs = {
 		.config = options->config, .made = on_made, .say = on_say, .context = s};
+	size_t taken = 0;
 
 	if (!s)
 		return NULL;
@@ -328,7 +324,10 @@ struct incident_store *incident_store_new(uv_loop_t *loop,
 		free(s);
 		return NULL;
 	}
-	unfinished_take(s);
+	folders_each(s, unfinished_take, &taken);
+	if (taken)
+		say(s, "", "%zu incidents that an earlier daemon left get their reports now",
+		    taken);
 	budget_keep(s, UINT64_MAX); /* whatever there is */
 	return s;
 }

@@ -285,10 +285,7 @@ static void bill_clear(void *analysis)
 {
 	struct bill *b = analysis;
 
-	for (uint32_t slot = 0; slot < TASKS_MAX; slot++) {
-		if (lru_used(&b->index, slot))
-			lru_remove(&b->index, slot);
-	}
+	lru_clear(&b->index);
 }
 
 static void bill_finish(void *analysis)

@@ -216,14 +216,8 @@ static void exits_clear(void *analysis)
 {
 	struct exits *x = analysis;
 
-	for (uint32_t slot = 0; slot < REASONS_MAX; slot++) {
-		if (lru_used(&x->reason_index, slot))
-			lru_remove(&x->reason_index, slot);
-	}
-	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
-		if (lru_used(&x->total_index, slot))
-			lru_remove(&x->total_index, slot);
-	}
+	lru_clear(&x->reason_index);
+	lru_clear(&x->total_index);
 }
 
 static int exits_error(const void *analysis)

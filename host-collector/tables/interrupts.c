@@ -152,10 +152,7 @@ static void interrupts_clear(void *analysis)
 {
 	struct interrupts *x = analysis;
 
-	for (uint32_t slot = 0; slot < SOURCES_MAX; slot++) {
-		if (lru_used(&x->index, slot))
-			lru_remove(&x->index, slot);
-	}
+	lru_clear(&x->index);
 	for (uint32_t slot = 0; slot < WINDOWS_MAX; slot++)
 		x->windows[slot].count = 0;
 }

@@ -150,10 +150,7 @@ static void page_faults_clear(void *analysis)
 {
 	struct page_faults *f = analysis;
 
-	for (uint32_t slot = 0; slot < RANGES_MAX; slot++) {
-		if (lru_used(&f->index, slot))
-			lru_remove(&f->index, slot);
-	}
+	lru_clear(&f->index);
 }
 
 const struct page_faults_range *page_faults_range(const struct page_faults *f, size_t index)

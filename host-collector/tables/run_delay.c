@@ -216,14 +216,6 @@ static void *run_delay_new(struct model *m, const struct figures_options *option
 	return r;
 }
 
-static void index_clear(struct lru *l)
-{
-	for (uint32_t slot = 0; slot < TABLE_ITEMS; slot++) {
-		if (lru_used(l, slot))
-			lru_remove(l, slot);
-	}
-}
-
 static void run_delay_clear(void *analysis)
 {
 	struct run_delay *r = analysis;
@@ -239,9 +231,9 @@ static void run_delay_clear(void *analysis)
 			v->waits[c] = (struct histogram){0};
 		}
 	}
-	index_clear(&r->pcpu_index);
-	index_clear(&r->holder_index);
-	index_clear(&r->others_index);
+	lru_clear(&r->pcpu_index);
+	lru_clear(&r->holder_index);
+	lru_clear(&r->others_index);
 	memset(r->holders, 0, TABLE_ITEMS * sizeof(*r->holders));
 }
 

@@ -125,6 +125,14 @@ void lru_remove(struct lru *l, uint32_t slot)
 	l->count--;
 }
 
+void lru_clear(struct lru *l)
+{
+	for (uint32_t slot = 0; slot < l->begun; slot++) {
+		if (l->entries[slot].used)
+			lru_remove(l, slot);
+	}
+}
+
 static uint32_t slot_give(struct lru *l, uint64_t key, uint32_t bucket)
 {
 	uint32_t slot;

@@ -68,6 +68,7 @@ static inline uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
 /* Makes the slot's key the next that is evicted. */
 void lru_age(struct lru *l, uint32_t slot);
 void lru_remove(struct lru *l, uint32_t slot);
+void lru_clear(struct lru *l); /* removes all keys */
 
 static inline bool lru_used(const struct lru *l, uint32_t slot)
 {

@@ -109,11 +109,11 @@ int threads_scan(const char *proc, pid_t pid, struct message_vm_info *info)
 	return 0;
 }
 
-static struct message_vm_thread *thread_of(struct message_vm_info *info, int tid)
+struct message_vm_thread *threads_by_tid(const struct message_vm_info *info, int32_t tid)
 {
 	for (size_t i = 0; i < info->n_threads; i++) {
 		if (info->threads[i].tid == tid)
-			return &info->threads[i];
+			return (struct message_vm_thread *)&info->threads[i];
 	}
 	return NULL;
 }
@@ -140,7 +140,7 @@ static size_t debugfs_vm(const char *folder, struct message_vm_info *info, struc
 			continue;
 		text[strcspn(text, "\n")] = 0;
 		tid = proc_id_of(text);
-		if (thread_of(info, tid))
+		if (threads_by_tid(info, tid))
 			out[n++] = (struct vcpu_thread){tid, id};
 	}
 	closedir(dir);
@@ -154,7 +154,7 @@ static bool folder_is_of(const char *name, struct message_vm_info *info)
 	long creator = strtol(name, &end, 10);
 
 	return end != name && *end == '-' && creator > 0 && creator <= INT32_MAX &&
-	       thread_of(info, (int)creator);
+	       threads_by_tid(info, (int)creator);
 }
 
 size_t threads_debugfs(const char *debugfs, struct message_vm_info *info, struct vcpu_thread *out,
@@ -187,7 +187,7 @@ void threads_apply_kvm(struct message_vm_info *info, const struct vcpu_thread *r
 	for (size_t i = 0; i < info->n_threads && all; i++)
 		info->threads[i].is_vcpu = false;
 	for (size_t i = 0; i < n; i++) {
-		struct message_vm_thread *thread = thread_of(info, rows[i].tid);
+		struct message_vm_thread *thread = threads_by_tid(info, rows[i].tid);
 		const char *accelerator;
 
 		if (!thread)

@@ -26,15 +26,6 @@ void vcpu_threads_fini(struct vcpu_threads *v)
 	v->kvm = NULL;
 }
 
-static bool is_thread(const struct message_vm_info *info, int32_t tid)
-{
-	for (size_t i = 0; i < info->n_threads; i++) {
-		if (info->threads[i].tid == tid)
-			return true;
-	}
-	return false;
-}
-
 static uint64_t threads_hash(const struct message_vm_info *info)
 {
 	uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
@@ -62,7 +53,7 @@ static void vcpu_seen(void *context, const struct vs_vcpu_file *file)
 	v->several |= a->kvm && file->kvm != a->kvm;
 	a->kvm = file->kvm;
 	/* The kernel's word may be of a thread that has ended. */
-	if (!is_thread(a->info, file->tid) || v->n_rows == VS_CPUS_MAX)
+	if (!threads_by_tid(a->info, file->tid) || v->n_rows == VS_CPUS_MAX)
 		return;
 	for (size_t i = 0; i < v->n_rows; i++) {
 		if (v->rows[i].vcpu == file->vcpu)
@@ -102,7 +93,7 @@ static bool rows_stand(struct vcpu_threads *v, const struct message_vm_info *inf
 		/* Workers come and go. */
 		v->all &= v->n_rows == v->files.n_vcpus;
 		for (size_t i = 0; i < v->n_rows && v->all; i++)
-			v->all = is_thread(info, v->rows[i].tid);
+			v->all = threads_by_tid(info, v->rows[i].tid) != NULL;
 		return v->all;
 	}
 	return v->all || (v->asked >= ASKED_OFTEN && v->asked++ % ASKED_EVERY);

@@ -56,15 +56,6 @@ size_t vm_n_vcpus(const struct vm *vm)
 	return vcpus_count(&vm->info);
 }
 
-static struct message_vm_thread *thread_of(struct message_vm_info *info, int32_t tid)
-{
-	for (size_t i = 0; i < info->n_threads; i++) {
-		if (info->threads[i].tid == tid)
-			return &info->threads[i];
-	}
-	return NULL;
-}
-
 static int64_t field_int(struct json_object *object, const char *name, int64_t otherwise)
 {
 	struct json_object *field;
@@ -224,7 +215,7 @@ static void accelerator_ask(struct vm *vm)
 static void info_complete(struct vm *vm, struct message_vm_info *info, bool first)
 {
 	for (size_t i = 0; i < vm->n_named; i++) {
-		struct message_vm_thread *thread = thread_of(info, vm->named[i].tid);
+		struct message_vm_thread *thread = threads_by_tid(info, vm->named[i].tid);
 
 		/* With one thread for all CPUs the first row wins. */
 		if (!thread || (thread->is_vcpu && thread->apic_id_known))

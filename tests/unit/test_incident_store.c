@@ -228,7 +228,8 @@ static void what_a_daemon_left_the_next_takes_up(void **state)
 	store_close(s);
 	assert_int_equal(folders(s, "a-", ".part"), 4);
 	store_open(s);
-	assert_non_null(strstr(s->said, "6 incidents of before get their reports now"));
+	assert_non_null(
+		strstr(s->said, "6 incidents that an earlier daemon left get their reports now"));
 	assert_int_not_equal(access(torn, F_OK), 0);
 	assert_int_equal(access(foreign, F_OK), 0);
 	finish(s);

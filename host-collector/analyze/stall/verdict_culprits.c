@@ -124,43 +124,28 @@ static int crowd_order(const void *a, const void *b)
 	return (x->ns < y->ns) - (x->ns > y->ns);
 }
 
-/* Groups the holders by kind, largest share first. Returns the number of kinds. */
-static unsigned crowds_by_kind(const struct stall_facts *f, const struct model *m,
-			       struct crowd crowds[FACTS_HOLDERS])
+/* Groups the holders by kind, or by cgroup as far as their cgroups are known; largest share first.
+ * Returns the number of groups. */
+static unsigned crowds_make(const struct stall_facts *f, const struct model *m, bool by_cgroup,
+			    struct crowd crowds[FACTS_HOLDERS])
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < f->n_holders; i++) {
 		const struct facts_holder *h = &f->holders[i];
+		const uint32_t cgroup = cgroup_of(f, m, h->pid);
 		char comm[16];
 		unsigned k = 0;
 
-		describe(comm, sizeof(comm), "%s", model_task_name(m, VS_SOURCE_HOST, h->pid));
-		while (k < n && !same_kind(comm, model_task_name(m, VS_SOURCE_HOST, crowds[k].pid)))
-			k++;
-		n += k == n;
-		crowd_take(&crowds[k], !crowds[k].n, h, cgroup_of(f, m, h->pid));
-	}
-	qsort(crowds, n, sizeof(*crowds), crowd_order);
-	return n;
-}
-
-/* Groups the holders by cgroup, as far as their cgroups are known. */
-static unsigned crowds_by_cgroup(const struct stall_facts *f, const struct model *m,
-				 struct crowd crowds[FACTS_HOLDERS])
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < f->n_holders; i++) {
-		uint32_t cgroup = cgroup_of(f, m, f->holders[i].pid);
-		unsigned k = 0;
-
-		if (!cgroup)
+		if (by_cgroup && !cgroup)
 			continue;
-		while (k < n && crowds[k].cgroup != cgroup)
+		describe(comm, sizeof(comm), "%s", model_task_name(m, VS_SOURCE_HOST, h->pid));
+		while (k < n && !(by_cgroup ? crowds[k].cgroup == cgroup
+					    : same_kind(comm, model_task_name(m, VS_SOURCE_HOST,
+									      crowds[k].pid))))
 			k++;
 		n += k == n;
-		crowd_take(&crowds[k], !crowds[k].n, &f->holders[i], cgroup);
+		crowd_take(&crowds[k], !crowds[k].n, h, cgroup);
 	}
 	qsort(crowds, n, sizeof(*crowds), crowd_order);
 	return n;
@@ -188,7 +173,7 @@ static void crowd_describe(const struct stall_facts *f, const struct crowd *c,
 static void groups_fill(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	struct crowd crowds[FACTS_HOLDERS] = {0};
-	unsigned n = crowds_by_cgroup(f, m, crowds);
+	unsigned n = crowds_make(f, m, true, crowds);
 
 	out->n_groups = 0;
 	for (unsigned k = 0; k < n && out->n_groups < REPORT_GROUPS_MAX; k++) {
@@ -230,7 +215,7 @@ static void others_add(const struct stall_facts *f, struct incident *out)
 void culprits_holders(const struct stall_facts *f, const struct model *m, struct incident *out)
 {
 	struct crowd crowds[FACTS_HOLDERS] = {0};
-	unsigned n = crowds_by_kind(f, m, crowds);
+	unsigned n = crowds_make(f, m, false, crowds);
 
 	for (unsigned k = n; k-- > 0;) {
 		if (!k || crowds[k].ns >= f->pcpu_busy_ns / NAMED_SHARE)
@@ -245,7 +230,7 @@ bool culprits_largest(const struct stall_facts *f, const struct model *m, bool b
 		      struct culprits_sum *out)
 {
 	struct crowd crowds[FACTS_HOLDERS] = {0};
-	unsigned n = by_cgroup ? crowds_by_cgroup(f, m, crowds) : crowds_by_kind(f, m, crowds);
+	unsigned n = crowds_make(f, m, by_cgroup, crowds);
 
 	if (!n)
 		return false;

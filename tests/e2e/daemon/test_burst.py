@@ -125,8 +125,8 @@ class Burst:
         left = sum(path.suffix == ".part" for path in self.folders())
         assert left, "all were reported: too fast for this test"
         self.daemon.start()
-        until("it takes up what is left", lambda: f"{left} incidents of before get their reports now" in
-              self.daemon.log.read_text())
+        until("it takes up what is left",
+              lambda: f"{left} incidents that an earlier daemon left get" in self.daemon.log.read_text())
         until("all run again", lambda: self.running() == VMS)
         self.vms["vm0"].end()
         until("all are reported", lambda: len(self.reported()) >= VMS, 120)
