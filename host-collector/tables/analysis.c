@@ -1,11 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "host-collector/tables/analysis.h"
 
+#include <stdlib.h>
+
 static const struct figures_options no_options;
 
 static bool options_equal(const struct figures_options *a, const struct figures_options *b)
 {
 	return a->per_vcpu == b->per_vcpu && a->per_pcpu == b->per_pcpu && a->than_ns == b->than_ns;
+}
+
+void *analysis_allocate(size_t bytes, struct model *m, const struct figures_options *options)
+{
+	struct analysis_base *base = calloc(1, bytes);
+
+	if (base)
+		*base = (struct analysis_base){.model = m,
+					       .options = options ? *options : no_options};
+	return base;
+}
+
+int analysis_error(const void *analysis)
+{
+	const struct analysis_base *base = analysis;
+
+	return base->error;
 }
 
 void *analyses_start(struct analyses *set, const struct analysis *what, struct model *m,

@@ -50,6 +50,18 @@ struct analysis {
 	const struct figures_kind *tables;
 };
 
+/* The state of an analysis may begin with this; the functions below then serve any of them. */
+struct analysis_base {
+	struct model *model;
+	struct figures_options options;
+	int error; /* -ENOMEM: something could not be counted */
+};
+/* Allocates the state of an analysis, `bytes` of 0 except its struct analysis_base. Returns NULL on
+ * ENOMEM. */
+void *analysis_allocate(size_t bytes, struct model *m, const struct figures_options *options);
+/* Returns the error of the state: struct analysis.error. */
+int analysis_error(const void *analysis);
+
 /* The analyses that have tables, in the order in which users are offered them; ends with NULL. */
 extern const struct analysis *const analyses_all[];
 

@@ -43,13 +43,11 @@ struct bill_vm {
 };
 
 struct bill {
-	struct model *model;
-	struct figures_options options;
+	struct analysis_base base;
 	struct lru index;
 	struct bill_task *tasks;
 	size_t n_vms;
 	struct bill_vm *vms[MODEL_VMS_MAX];
-	int error;
 };
 
 static struct piece *queue_head(const struct queue *q)
@@ -93,7 +91,7 @@ static int queue_push(struct queue *q, struct piece p)
 static struct bill_task *task_get(struct bill *b, uint32_t vm, uint32_t boot, uint16_t cpu,
 				  int32_t pid)
 {
-	uint16_t kept = b->options.per_vcpu ? cpu : 0;
+	uint16_t kept = b->base.options.per_vcpu ? cpu : 0;
 	bool fresh;
 	uint32_t slot = lru_put(&b->index,
 				(uint64_t)boot << 52 | (uint64_t)vm << 42 | (uint64_t)kept << 32 |
@@ -190,7 +188,7 @@ static void lane_push(struct bill *b, struct lane *l, struct queue *q, struct pi
 		err = queue_push(q, p);
 	}
 	if (err)
-		b->error = err;
+		b->base.error = err;
 	lane_join(b, l, false);
 }
 
@@ -200,11 +198,11 @@ static void vcpu_span_take(void *context, const struct vcpu_span *span)
 	struct lane *l;
 	uint16_t cpu;
 
-	if (model_guest_cpu_of_vcpu(b->model, span->vm, span->vcpu, &cpu))
+	if (model_guest_cpu_of_vcpu(b->base.model, span->vm, span->vcpu, &cpu))
 		return;
 	l = lane_get(b, span->vm, cpu);
 	if (!l) {
-		b->error = -ENOMEM;
+		b->base.error = -ENOMEM;
 		return;
 	}
 	if (span->end.ns > l->covered.ns)
@@ -222,7 +220,7 @@ static void guest_span_take(void *context, const struct guest_span *span)
 		return;
 	l = lane_get(b, span->vm, span->cpu);
 	if (!l) {
-		b->error = -ENOMEM;
+		b->base.error = -ENOMEM;
 		return;
 	}
 	lane_push(b, l, &l->guest, (struct piece){span->begin, span->end, span->pid, span->boot});
@@ -261,7 +259,7 @@ static void bill_free(void *analysis)
 
 static void *bill_new(struct model *m, const struct figures_options *options)
 {
-	struct bill *b = calloc(1, sizeof(*b));
+	struct bill *b = analysis_allocate(sizeof(*b), m, options);
 	struct model_observer observer = {.vcpu_span = vcpu_span_take,
 					  .guest_span = guest_span_take,
 					  .guest_instant = guest_instant_take,
@@ -270,9 +268,6 @@ static void *bill_new(struct model *m, const struct figures_options *options)
 
 	if (!b)
 		return NULL;
-	b->model = m;
-	if (options)
-		b->options = *options;
 	b->tasks = calloc(TASKS_MAX, sizeof(*b->tasks));
 	if (!b->tasks || lru_init(&b->index, TASKS_MAX) || model_observe(m, &observer)) {
 		bill_free(b);
@@ -298,13 +293,6 @@ static void bill_finish(void *analysis)
 				lane_join(b, b->vms[i]->lanes[cpu], true);
 		}
 	}
-}
-
-static int bill_error(const void *analysis)
-{
-	const struct bill *b = analysis;
-
-	return b->error;
 }
 
 const struct bill_task *bill_task(const struct bill *b, size_t index)
@@ -398,6 +386,6 @@ const struct analysis bill_analysis = {
 	.free = bill_free,
 	.clear = bill_clear,
 	.finish = bill_finish,
-	.error = bill_error,
+	.error = analysis_error,
 	.tables = tables,
 };

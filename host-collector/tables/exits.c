@@ -18,13 +18,12 @@ struct exit_open {
 };
 
 struct exits {
-	struct figures_options options;
+	struct analysis_base base;
 	struct lru reason_index, total_index, vcpu_index, counted_index;
 	struct message_exit_cell *counted; /* the totals that came last; NULL: none came */
 	struct exit_reason *reasons;
 	int64_t *totals; /* ns */
 	struct exit_open *open;
-	int error;
 };
 
 static void reason_clear(struct exit_reason *r)
@@ -36,7 +35,7 @@ static void reason_clear(struct exit_reason *r)
 static struct exit_reason *reason_get(struct exits *x, uint32_t vm, uint32_t vcpu,
 				      const struct vcpu_exit *exit)
 {
-	uint32_t kept = x->options.per_vcpu ? vcpu : 0;
+	uint32_t kept = x->base.options.per_vcpu ? vcpu : 0;
 	uint64_t key = (uint64_t)vm << 46 | (uint64_t)kept << 36 | (uint64_t)(exit->isa & 3) << 32 |
 		       exit->reason;
 	struct exit_reason *r;
@@ -55,7 +54,7 @@ static struct exit_reason *reason_get(struct exits *x, uint32_t vm, uint32_t vcp
 
 static void total_add(struct exits *x, uint32_t vm, uint32_t vcpu, int64_t ns)
 {
-	uint32_t kept = x->options.per_vcpu ? vcpu : 0;
+	uint32_t kept = x->base.options.per_vcpu ? vcpu : 0;
 	bool fresh;
 	uint32_t slot = lru_put(&x->total_index, (uint64_t)vm << 32 | kept, &fresh);
 
@@ -72,7 +71,7 @@ static void exit_end(struct exits *x, const struct vcpu_span *next, const struct
 	whole = whole && !ns[VCPU_UNKNOWN];
 	if (whole)
 		total_add(x, next->vm, next->vcpu, handling_ns);
-	if (whole && handling_ns < x->options.than_ns)
+	if (whole && handling_ns < x->base.options.than_ns)
 		return;
 	r = reason_get(x, next->vm, next->vcpu, &o->exit);
 	if (!whole) {
@@ -84,7 +83,7 @@ static void exit_end(struct exits *x, const struct vcpu_span *next, const struct
 	r->scheduled_out_ns += ns[VCPU_RUNNABLE] + ns[VCPU_THROTTLED] + ns[VCPU_STOPPED];
 	r->slept_ns += ns[VCPU_HALTED] + ns[VCPU_BLOCKED];
 	if (histogram_add(&r->handling, (uint64_t)handling_ns))
-		x->error = -ENOMEM;
+		x->base.error = -ENOMEM;
 }
 
 static void span_take(void *context, const struct vcpu_span *span)
@@ -120,18 +119,18 @@ static void delta_count(struct exits *x, uint32_t vm, const struct message_exit_
 		uint64_t middle = exit_bucket_middle_ns(i);
 
 		all += (double)count * (double)middle;
-		if (!count || (int64_t)middle < x->options.than_ns)
+		if (!count || (int64_t)middle < x->base.options.than_ns)
 			continue;
 		long_enough += (double)count * (double)middle;
 		if (!r)
 			r = reason_get(x, vm, now->vcpu, &exit);
 		if (histogram_add_many(&r->handling, middle, count))
-			x->error = -ENOMEM;
+			x->base.error = -ENOMEM;
 	}
 	if (!r)
 		return;
 	/* The parts are not known by length: of --than they get their share. */
-	if (x->options.than_ns > 0 && all > 0) {
+	if (x->base.options.than_ns > 0 && all > 0) {
 		kernel_ns = (int64_t)((double)kernel_ns * long_enough / all);
 		vmm_ns = (int64_t)((double)vmm_ns * long_enough / all);
 	}
@@ -153,7 +152,7 @@ static void counted_take(void *context, const struct message_exit_summary *m)
 	struct exits *x = context;
 
 	if (!counted_ready(x)) {
-		x->error = -ENOMEM;
+		x->base.error = -ENOMEM;
 		return;
 	}
 	for (size_t i = 0; i < m->n_cells; i++) {
@@ -192,14 +191,12 @@ static void exits_free(void *analysis)
 
 static void *exits_new(struct model *m, const struct figures_options *options)
 {
-	struct exits *x = calloc(1, sizeof(*x));
+	struct exits *x = analysis_allocate(sizeof(*x), m, options);
 	struct model_observer observer = {
 		.vcpu_span = span_take, .exits_counted = counted_take, .context = x};
 
 	if (!x)
 		return NULL;
-	if (options)
-		x->options = *options;
 	x->reasons = calloc(REASONS_MAX, sizeof(*x->reasons));
 	x->totals = calloc(VCPUS_MAX, sizeof(*x->totals));
 	x->open = calloc(VCPUS_MAX, sizeof(*x->open));
@@ -218,13 +215,6 @@ static void exits_clear(void *analysis)
 
 	lru_clear(&x->reason_index);
 	lru_clear(&x->total_index);
-}
-
-static int exits_error(const void *analysis)
-{
-	const struct exits *x = analysis;
-
-	return x->error;
 }
 
 const struct exit_reason *exits_reason(const struct exits *x, size_t index)
@@ -320,7 +310,7 @@ const struct analysis exits_analysis = {
 	.new = exits_new,
 	.free = exits_free,
 	.clear = exits_clear,
-	.error = exits_error,
+	.error = analysis_error,
 	.histograms = exits_histograms,
 	.tables = tables,
 };

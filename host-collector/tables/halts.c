@@ -11,10 +11,9 @@
 enum { VCPUS_MAX = 4096 };
 
 struct halts {
-	struct figures_options options;
+	struct analysis_base base;
 	struct lru index;
 	struct halts_vcpu *vcpus;
-	int error;
 };
 
 static struct halts_vcpu *vcpu_get(struct halts *h, uint32_t vm, uint32_t vcpu)
@@ -39,10 +38,10 @@ static void woken(struct halts *h, struct halts_vcpu *v, const struct vs_event *
 {
 	int64_t ns = clip(ev_kvm_vcpu_wakeup_halted_ns(e));
 
-	if (ns < h->options.than_ns)
+	if (ns < h->base.options.than_ns)
 		return;
 	if (histogram_add(&v->lengths, ev_kvm_vcpu_wakeup_halted_ns(e)))
-		h->error = -ENOMEM;
+		h->base.error = -ENOMEM;
 	if (!ev_kvm_vcpu_wakeup_slept(e)) {
 		v->polled++;
 		v->polled_ns += ns;
@@ -105,7 +104,7 @@ static void halts_free(void *analysis)
 
 static void *halts_new(struct model *m, const struct figures_options *options)
 {
-	struct halts *h = calloc(1, sizeof(*h));
+	struct halts *h = analysis_allocate(sizeof(*h), m, options);
 	struct model_observer observer = {
 		.vcpu_span = span_take,
 		.host_types = EVENT_SET(VS_EVENT_KVM_WAKEUP, VS_EVENT_KVM_HALT_POLL),
@@ -114,8 +113,6 @@ static void *halts_new(struct model *m, const struct figures_options *options)
 
 	if (!h)
 		return NULL;
-	if (options)
-		h->options = *options;
 	h->vcpus = calloc(VCPUS_MAX, sizeof(*h->vcpus));
 	if (!h->vcpus || lru_init(&h->index, VCPUS_MAX) || model_observe(m, &observer)) {
 		halts_free(h);
@@ -140,13 +137,6 @@ static void halts_clear(void *analysis)
 		histogram_fini(&v->lengths);
 		*v = kept;
 	}
-}
-
-static int halts_error(const void *analysis)
-{
-	const struct halts *h = analysis;
-
-	return h->error;
 }
 
 const struct halts_vcpu *halts_vcpu(const struct halts *h, size_t index)
@@ -223,6 +213,6 @@ const struct analysis halts_analysis = {
 	.new = halts_new,
 	.free = halts_free,
 	.clear = halts_clear,
-	.error = halts_error,
+	.error = analysis_error,
 	.tables = tables,
 };

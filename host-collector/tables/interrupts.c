@@ -25,11 +25,10 @@ struct window {
 };
 
 struct interrupts {
-	struct figures_options options;
+	struct analysis_base base;
 	struct lru index, window_index;
 	struct interrupt_source *sources;
 	struct window *windows;
-	int error;
 };
 
 static void source_clear(struct interrupt_source *s)
@@ -88,12 +87,12 @@ static void interrupt_take(void *context, const struct guest_interrupt *i)
 {
 	struct interrupts *x = context;
 	int64_t ns = i->end.ns - i->begin.ns;
-	uint16_t cpu = x->options.per_vcpu ? i->cpu : 0;
+	uint16_t cpu = x->base.options.per_vcpu ? i->cpu : 0;
 	struct interrupt_source *s;
 	uint32_t slot;
 	bool fresh;
 
-	if (ns < x->options.than_ns)
+	if (ns < x->base.options.than_ns)
 		return;
 	slot = lru_put(&x->index, source_key(i, cpu), &fresh);
 	s = &x->sources[slot];
@@ -111,7 +110,7 @@ static void interrupt_take(void *context, const struct guest_interrupt *i)
 	}
 	window_count(x, i, slot);
 	if (histogram_add(&s->durations, (uint64_t)ns))
-		x->error = -ENOMEM;
+		x->base.error = -ENOMEM;
 }
 
 static void interrupts_free(void *analysis)
@@ -131,13 +130,11 @@ static void interrupts_free(void *analysis)
 
 static void *interrupts_new(struct model *m, const struct figures_options *options)
 {
-	struct interrupts *x = calloc(1, sizeof(*x));
+	struct interrupts *x = analysis_allocate(sizeof(*x), m, options);
 	struct model_observer observer = {.guest_interrupt = interrupt_take, .context = x};
 
 	if (!x)
 		return NULL;
-	if (options)
-		x->options = *options;
 	x->sources = calloc(SOURCES_MAX, sizeof(*x->sources));
 	x->windows = calloc(WINDOWS_MAX, sizeof(*x->windows));
 	if (!x->sources || !x->windows || lru_init(&x->index, SOURCES_MAX) ||
@@ -165,13 +162,6 @@ static void interrupts_finish(void *analysis)
 		if (lru_used(&x->window_index, slot))
 			window_close(x, &x->windows[slot]);
 	}
-}
-
-static int interrupts_error(const void *analysis)
-{
-	const struct interrupts *x = analysis;
-
-	return x->error;
 }
 
 const struct interrupt_source *interrupts_source(const struct interrupts *x, size_t index)
@@ -267,7 +257,7 @@ const struct analysis interrupts_analysis = {
 	.free = interrupts_free,
 	.clear = interrupts_clear,
 	.finish = interrupts_finish,
-	.error = interrupts_error,
+	.error = analysis_error,
 	.histograms = interrupts_histograms,
 	.tables = tables,
 };

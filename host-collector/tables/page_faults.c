@@ -23,7 +23,7 @@ struct row {
 };
 
 struct page_faults {
-	struct figures_options options;
+	struct analysis_base base;
 	struct lru index, row_index;
 	struct page_faults_range *ranges;
 	struct row *rows;
@@ -33,7 +33,7 @@ static struct page_faults_range *range_get(struct page_faults *f, const struct h
 					   uint64_t gpa)
 {
 	uint64_t number = gpa >> PAGE_FAULTS_RANGE_BITS;
-	uint32_t vcpu = f->options.per_vcpu ? i->vcpu : 0;
+	uint32_t vcpu = f->base.options.per_vcpu ? i->vcpu : 0;
 	/* Mixed: an address may need 31 bits and more beside the VM and its vCPU. */
 	uint64_t key = ((uint64_t)i->vm << 32 | vcpu) * 0x9e3779b97f4a7c15 ^ number;
 	struct page_faults_range *r;
@@ -129,13 +129,11 @@ static void page_faults_free(void *analysis)
 
 static void *page_faults_new(struct model *m, const struct figures_options *options)
 {
-	struct page_faults *f = calloc(1, sizeof(*f));
+	struct page_faults *f = analysis_allocate(sizeof(*f), m, options);
 	struct model_observer observer = {.host_instant = instant_take, .context = f};
 
 	if (!f)
 		return NULL;
-	if (options)
-		f->options = *options;
 	f->ranges = calloc(RANGES_MAX, sizeof(*f->ranges));
 	f->rows = calloc(VCPUS_MAX, sizeof(*f->rows));
 	if (!f->ranges || !f->rows || lru_init(&f->index, RANGES_MAX) ||

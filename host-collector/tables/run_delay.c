@@ -12,13 +12,12 @@
 enum { TABLE_ITEMS = 4096 };
 
 struct run_delay {
-	struct figures_options options;
+	struct analysis_base base;
 	struct lru vcpu_index, pcpu_index, holder_index, others_index;
 	struct run_delay_vcpu *vcpus;
 	struct run_delay_pcpu *pcpus;
 	struct run_delay_holder *holders;
 	struct run_delay_holder *others; /* those with pid RUN_DELAY_OTHERS */
-	int error;
 };
 
 static bool runs(enum vcpu_state s)
@@ -54,7 +53,7 @@ static struct run_delay_vcpu *vcpu_get(struct run_delay *r, const struct vcpu_sp
 
 static struct run_delay_pcpu *pcpu_get(struct run_delay *r, const struct vcpu_span *span)
 {
-	bool split = r->options.per_vcpu, fresh;
+	bool split = r->base.options.per_vcpu, fresh;
 	struct run_delay_pcpu key = {
 		.pcpu = span->pcpu, .vm = split ? span->vm : 0, .vcpu = split ? span->vcpu : 0};
 	uint32_t slot =
@@ -90,8 +89,8 @@ static struct run_delay_holder *others_get(struct run_delay *r, const struct run
 static void holder_add(struct run_delay *r, const struct vcpu_span *span, int32_t pid, int64_t ns)
 {
 	struct run_delay_holder key = {.vm = span->vm,
-				       .vcpu = r->options.per_vcpu ? span->vcpu : 0,
-				       .pcpu = r->options.per_pcpu ? span->pcpu : 0,
+				       .vcpu = r->base.options.per_vcpu ? span->vcpu : 0,
+				       .pcpu = r->base.options.per_pcpu ? span->pcpu : 0,
 				       .pid = pid,
 				       .quota = pid == RUN_DELAY_QUOTA ? span->quota : 0};
 	struct run_delay_holder *h;
@@ -118,7 +117,7 @@ static void holders_count(struct run_delay *r, const struct vcpu_span *span)
 	bool crowd = span->n_crowd && crowd_at(span->crowd, span->crowd_first);
 	int64_t others_ns = span->pcpu_busy_ns;
 
-	if (span->end.ns - span->begin.ns < r->options.than_ns)
+	if (span->end.ns - span->begin.ns < r->base.options.than_ns)
 		return;
 	holder_add(r, span, RUN_DELAY_QUOTA, span->throttled_ns);
 	if (!crowd && span->holder_pid) {
@@ -143,9 +142,10 @@ static void wait_count(struct run_delay *r, struct run_delay_vcpu *v, const stru
 		v->wait_ns += ns;
 		return;
 	}
-	if (v->waiting && v->cause_known && runs(span->state) && v->wait_ns >= r->options.than_ns &&
+	if (v->waiting && v->cause_known && runs(span->state) &&
+	    v->wait_ns >= r->base.options.than_ns &&
 	    histogram_add(&v->waits[v->cause], (uint64_t)v->wait_ns))
-		r->error = -ENOMEM;
+		r->base.error = -ENOMEM;
 	v->waiting = false;
 	v->wait_ns = 0;
 	v->cause_known = span->state != VCPU_UNKNOWN;
@@ -195,13 +195,11 @@ static void run_delay_free(void *analysis)
 
 static void *run_delay_new(struct model *m, const struct figures_options *options)
 {
-	struct run_delay *r = calloc(1, sizeof(*r));
+	struct run_delay *r = analysis_allocate(sizeof(*r), m, options);
 	struct model_observer observer = {.vcpu_span = span_take, .context = r};
 
 	if (!r)
 		return NULL;
-	if (options)
-		r->options = *options;
 	r->vcpus = calloc(TABLE_ITEMS, sizeof(*r->vcpus));
 	r->pcpus = calloc(TABLE_ITEMS, sizeof(*r->pcpus));
 	r->holders = calloc(TABLE_ITEMS, sizeof(*r->holders));
@@ -235,13 +233,6 @@ static void run_delay_clear(void *analysis)
 	lru_clear(&r->holder_index);
 	lru_clear(&r->others_index);
 	memset(r->holders, 0, TABLE_ITEMS * sizeof(*r->holders));
-}
-
-static int run_delay_error(const void *analysis)
-{
-	const struct run_delay *r = analysis;
-
-	return r->error;
 }
 
 /* The slot of the index-th key in use; if there are fewer, reduces *index by their number. */
@@ -395,7 +386,7 @@ const struct analysis run_delay_analysis = {
 	.new = run_delay_new,
 	.free = run_delay_free,
 	.clear = run_delay_clear,
-	.error = run_delay_error,
+	.error = analysis_error,
 	.histograms = run_delay_histograms,
 	.tables = tables,
 };

@@ -30,7 +30,7 @@ struct account {
 };
 
 struct steal {
-	struct model *model;
+	struct analysis_base base;
 	struct lru index;
 	struct account *accounts[VCPUS_MAX];
 };
@@ -103,7 +103,7 @@ static void guest_steal_take(void *context, const struct guest_steal *g)
 	struct account *a;
 	uint32_t vcpu;
 
-	if (model_vcpu_of_guest_cpu(s->model, g->vm, g->cpu, &vcpu))
+	if (model_vcpu_of_guest_cpu(s->base.model, g->vm, g->cpu, &vcpu))
 		return;
 	a = account_get(s, g->vm, vcpu);
 	/* More than the ring holds are far ahead of the spans, and the next will do as well; one
@@ -130,14 +130,12 @@ static void steal_free(void *analysis)
 
 static void *steal_new(struct model *m, const struct figures_options *options)
 {
-	struct steal *s = calloc(1, sizeof(*s));
+	struct steal *s = analysis_allocate(sizeof(*s), m, options);
 	struct model_observer observer = {
 		.vcpu_span = span_take, .guest_steal = guest_steal_take, .context = s};
 
-	(void)options;
 	if (!s)
 		return NULL;
-	s->model = m;
 	if (lru_init(&s->index, VCPUS_MAX) || model_observe(m, &observer)) {
 		steal_free(s);
 		return NULL;

@@ -51,8 +51,7 @@ struct follower {
 };
 
 struct task_waits {
-	const struct model *model;
-	struct figures_options options;
+	struct analysis_base base;
 	struct lru index;
 	struct follower *tasks;
 	/* How often events of each kernel were lost: the host's first. */
@@ -61,7 +60,6 @@ struct task_waits {
 		uint32_t source;
 		uint64_t losses;
 	} kernels[MODEL_VMS_MAX + 1];
-	int error;
 };
 
 static const char *const wait_names[] = {
@@ -124,7 +122,7 @@ static void settle(struct task_waits *x, struct follower *f, struct host_ns now,
 	int64_t ns = now.ns - f->since.ns;
 	struct histogram *h;
 
-	if (f->doing >= TASK_WAIT_COUNT || ns < x->options.than_ns)
+	if (f->doing >= TASK_WAIT_COUNT || ns < x->base.options.than_ns)
 		return;
 	if (f->losses != losses) {
 		f->counts.waits[f->doing].incomplete++;
@@ -134,7 +132,7 @@ static void settle(struct task_waits *x, struct follower *f, struct host_ns now,
 	if (!h->count || (uint64_t)ns > h->max_ns)
 		f->counts.waits[f->doing].longest_begin_ns = f->since.ns;
 	if (histogram_add(h, (uint64_t)ns))
-		x->error = -ENOMEM;
+		x->base.error = -ENOMEM;
 }
 
 static void turn(struct task_waits *x, const struct who *who, int32_t pid, unsigned to,
@@ -178,7 +176,7 @@ static void task_turn(struct task_waits *x, const struct who *who, int32_t pid, 
 	struct who of = *who;
 
 	if (pid > 0 &&
-	    (who->source != VS_SOURCE_HOST || !model_vm_of_thread(x->model, pid, &of.vm)))
+	    (who->source != VS_SOURCE_HOST || !model_vm_of_thread(x->base.model, pid, &of.vm)))
 		turn(x, &of, pid, to, t);
 }
 
@@ -229,7 +227,7 @@ static void task_waits_free(void *analysis)
 
 static void *task_waits_new(struct model *m, const struct figures_options *options)
 {
-	struct task_waits *x = calloc(1, sizeof(*x));
+	struct task_waits *x = analysis_allocate(sizeof(*x), m, options);
 	const struct event_set types = EVENT_SET(VS_EVENT_LOST, VS_EVENT_SCHED_SWITCH,
 						 VS_EVENT_SCHED_WAKEUP, VS_EVENT_SCHED_WAKEUP_NEW);
 	const struct model_observer observer = {.guest_instant = guest_take,
@@ -240,9 +238,6 @@ static void *task_waits_new(struct model *m, const struct figures_options *optio
 
 	if (!x)
 		return NULL;
-	x->model = m;
-	if (options)
-		x->options = *options;
 	x->tasks = calloc(TASKS_MAX, sizeof(*x->tasks));
 	if (!x->tasks || lru_init(&x->index, TASKS_MAX) || model_observe(m, &observer)) {
 		task_waits_free(x);
@@ -257,13 +252,6 @@ static void task_waits_clear(void *analysis)
 
 	for (uint32_t slot = 0; slot < lru_slots(&x->index); slot++)
 		counts_clear(&x->tasks[slot].counts);
-}
-
-static int task_waits_error(const void *analysis)
-{
-	const struct task_waits *x = analysis;
-
-	return x->error;
 }
 
 /* ---- tables waits and threads ---- */
@@ -394,6 +382,6 @@ const struct analysis task_waits_analysis = {
 	.new = task_waits_new,
 	.free = task_waits_free,
 	.clear = task_waits_clear,
-	.error = task_waits_error,
+	.error = analysis_error,
 	.tables = tables,
 };

@@ -32,11 +32,9 @@ struct track {
 };
 
 struct ticks {
-	struct model *model;
-	struct figures_options options;
+	struct analysis_base base;
 	struct lru index;
 	struct track *tracks[CPUS_MAX];
-	int error;
 };
 
 static void track_clear(struct track *k)
@@ -54,7 +52,7 @@ static struct track *track_get(struct ticks *t, uint32_t vm, uint16_t cpu)
 	if (!k)
 		k = t->tracks[slot] = calloc(1, sizeof(*k));
 	if (!k) {
-		t->error = -ENOMEM;
+		t->base.error = -ENOMEM;
 		lru_remove(&t->index, slot);
 		return NULL;
 	}
@@ -82,19 +80,19 @@ static void window_count(struct ticks *t, struct track *k, const struct window *
 {
 	int64_t late = w->end.ns - w->begin.ns, off = late - w->kept_ns;
 
-	if (late < t->options.than_ns)
+	if (late < t->base.options.than_ns)
 		return;
 	if (histogram_add(&k->seen.late, (uint64_t)late))
-		t->error = -ENOMEM;
+		t->base.error = -ENOMEM;
 	if (!covered || w->unknown_ns) {
 		k->seen.unknown++;
 		return;
 	}
 	k->seen.kept_ns += w->kept_ns;
-	if (off < k->seen.interval_ns / LATE_PART || off < t->options.than_ns)
+	if (off < k->seen.interval_ns / LATE_PART || off < t->base.options.than_ns)
 		return;
 	if (histogram_add(&k->seen.off, (uint64_t)off))
-		t->error = -ENOMEM;
+		t->base.error = -ENOMEM;
 }
 
 static void windows_settle(struct ticks *t, struct track *k, bool final)
@@ -138,7 +136,7 @@ static void track_break(struct track *k)
 
 static void tick(struct ticks *t, struct track *k, struct host_ns now)
 {
-	int64_t interval = model_tick_interval_ns(t->model, k->seen.vm);
+	int64_t interval = model_tick_interval_ns(t->base.model, k->seen.vm);
 	bool late = k->ticking && now.ns - k->last.ns - interval >= interval / LATE_PART;
 
 	k->seen.interval_ns = interval;
@@ -194,7 +192,7 @@ static void vcpu_span_take(void *context, const struct vcpu_span *span)
 	struct track *k;
 	uint16_t cpu;
 
-	if (model_guest_cpu_of_vcpu(t->model, span->vm, span->vcpu, &cpu))
+	if (model_guest_cpu_of_vcpu(t->base.model, span->vm, span->vcpu, &cpu))
 		return;
 	k = track_get(t, span->vm, cpu);
 	if (!k)
@@ -222,15 +220,12 @@ static void ticks_free(void *analysis)
 
 static void *ticks_new(struct model *m, const struct figures_options *options)
 {
-	struct ticks *t = calloc(1, sizeof(*t));
+	struct ticks *t = analysis_allocate(sizeof(*t), m, options);
 	struct model_observer observer = {
 		.vcpu_span = vcpu_span_take, .guest_instant = guest_instant_take, .context = t};
 
 	if (!t)
 		return NULL;
-	t->model = m;
-	if (options)
-		t->options = *options;
 	if (lru_init(&t->index, CPUS_MAX) || model_observe(m, &observer)) {
 		ticks_free(t);
 		return NULL;
@@ -264,13 +259,6 @@ static void ticks_finish(void *analysis)
 			windows_settle(t, t->tracks[slot], true);
 		}
 	}
-}
-
-static int ticks_error(const void *analysis)
-{
-	const struct ticks *t = analysis;
-
-	return t->error;
 }
 
 const struct ticks_cpu *ticks_cpu(const struct ticks *t, size_t index)
@@ -336,6 +324,6 @@ const struct analysis ticks_analysis = {
 	.free = ticks_free,
 	.clear = ticks_clear,
 	.finish = ticks_finish,
-	.error = ticks_error,
+	.error = analysis_error,
 	.tables = tables,
 };
