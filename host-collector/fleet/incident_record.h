@@ -17,7 +17,7 @@ struct json_object;
 
 enum { INCIDENT_LINE_MAX = 16 * 1024 };
 
-/* What the model does not know of a culprit. */
+/* What the model does not know about a culprit. */
 struct record_culprit {
 	char vm_uuid[IDENTITY_UUID_BYTES]; /* "": unknown */
 	char unit[128];
@@ -52,11 +52,11 @@ struct record_evidence {
 void incident_record_id(const struct incident_record *r, char out[HOST_ID_BYTES]);
 /* Returns the record as an object that the caller owns, or NULL if there is no memory. */
 struct json_object *incident_record_json(const struct incident_record *r, const char *id);
-/* Set members of such an object, for a line that replaces an earlier one. */
+/* Set members of a record, for a line that replaces an earlier line. */
 void incident_record_seq(struct json_object *record, unsigned seq, bool ongoing);
 void incident_record_evidence(struct json_object *record, const struct record_evidence *evidence);
 
-/* Incidents beyond the rate of the host: one record stands for them. */
+/* The incidents above `outbox_rate`: one record stands for them. */
 struct incident_sum {
 	uint64_t count, vms;
 	/* Number of stalls by verdict; number of other triggers. */

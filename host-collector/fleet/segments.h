@@ -35,7 +35,7 @@ struct segment {
 };
 
 /* Parses a name, which may end with `more` (SEGMENT_PART, SEGMENT_LOST, ""). Fills kind, seq and
- * name (without `more`). Returns false if it is no such name. */
+ * name (without `more`). Returns false if the name has another form. */
 bool segment_parse(const char *name, const char *more, struct segment *out);
 /* Writes a name. first, second: the two ids, of 32 hexadecimal digits. */
 void segment_name(enum segment_kind kind, const char *first, const char *second, uint64_t seq,

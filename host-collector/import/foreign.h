@@ -5,8 +5,10 @@
 #define IMPORT_FOREIGN_H
 
 struct foreign {
-	const char *begins, *is, *text_by; /* first bytes; the format, for messages; the command,
-					      which takes the file's name */
+	const char *begins; /* the first bytes of such a file */
+	const char *is;     /* the format, for messages */
+	const char
+		*text_by; /* the command that prints such a file as text; the file's name follows */
 };
 
 /* Returns the format of a file by its first bytes, NULL if it is unknown or the file cannot be

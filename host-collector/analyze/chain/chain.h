@@ -47,9 +47,9 @@ enum chain_source {
 	X(INJECT, "inject", "kvm_inj_virq")                                                        \
 	X(ENTRY, "entry", "the kvm_entry that delivered it")                                       \
 	X(HANDLER, "handler", "the guest's vector entry or irq_handler_entry")                     \
-	X(HANDLER_EXIT, "handler_exit", "the end of that")                                         \
+	X(HANDLER_EXIT, "handler_exit", "the end of that handler")                                 \
 	X(SOFTIRQ, "softirq", "the first softirq that ran on its way out")                         \
-	X(SOFTIRQ_EXIT, "softirq_exit", "the end of that")                                         \
+	X(SOFTIRQ_EXIT, "softirq_exit", "the end of that softirq")                                 \
 	X(EOI, "eoi", "kvm_eoi or kvm_pv_eoi: as KVM learned of it")
 
 enum chain_point {
@@ -188,7 +188,7 @@ struct chain_options {
 	void *context;
 };
 
-/* A timer interrupt that the vCPU handled after it had handled none for the limit. */
+/* A timer's interrupt that the vCPU handled, the first one for at least the limit. */
 struct chain_tick {
 	uint32_t vm, vcpu;
 	struct host_ns accepted, handled;

@@ -9,22 +9,21 @@
 
 /* The events of one key and stage that wait for their partner. */
 struct pair_open {
-	bool used, has_from, has_to;
-	/* `from` follows a begin that found no end. */
-	bool from_follows;
-	/* `from` came within the clocks' error after `to`: it may have happened before `to`. */
-	bool from_maybe;
-	/* `from` came within the clocks' error after the end of the newest pair. */
-	bool from_near;
-	bool to_ambiguous; /* `to` is counted as ambiguous already */
-	/* No event of this key came between the end of the newest pair and what follows. */
-	bool after_pair, to_follows;
+	bool used;
+	bool has_from, has_to; /* `from`, `to` is valid: a begin or an end waits */
+	bool from_follows;     /* the event of this key before `from` was a begin, too */
+	bool from_maybe;       /* `from` may have happened before `to`, by the clocks' error */
+	bool from_near;        /* `from` may have happened before the end of the newest pair */
+	bool to_ambiguous;     /* `to` is counted as ambiguous already */
+	bool after_pair;       /* the newest event of this key is the end of the newest pair */
+	bool to_follows; /* the event of this key before `to` was the end of the newest pair */
 	unsigned stage;
 	struct pair_key key;
 	struct pair_end from, to;
 	uint32_t from_mark, to_mark;
-	struct pair_fields *from_fields, *to_fields; /* with_fields; of a pair its ring has them */
-	/* Position in the ring of the begin before `from`, if that has no partner. */
+	/* Only with_fields. When a pair is found, they go to its struct pair_pending. */
+	struct pair_fields *from_fields, *to_fields;
+	/* Position in the ring of the begin before `from`, if that begin has no partner. */
 	uint64_t alone;
 	/* The newest pair of this key, if it still waits, and its end. */
 	uint64_t newest;
@@ -40,7 +39,7 @@ enum pair_doubt {
 	PAIR_DOUBTS
 };
 
-/* A pair that waits for the states of its vCPU and for late news of losses. */
+/* A pair that waits for the states of its vCPU and for late reports of losses. */
 struct pair_pending {
 	struct pair pair;
 	struct host_ns since; /* time at which it entered the ring */
@@ -54,10 +53,10 @@ struct pair_pending {
 	/* Its end and the next begin, or its begin and the end before it, may have happened in the
 	 * opposite order: then one loss is enough to make a wrong pair. */
 	bool order_unsure;
-	bool near_loss; /* an event was lost between both, on any CPU */
-	bool past_many; /* many events were lost at once that may have been an end or a begin */
-	/* No pair: two begins or two ends that follow each other. */
-	bool alone, alone_maybe;
+	bool near_loss;   /* an event was lost between both, on any CPU */
+	bool past_many;   /* many events were lost at once that may have been an end or a begin */
+	bool alone;       /* not a pair, but two begins or two ends without an event between them */
+	bool alone_maybe; /* alone, and a later end may belong to the first begin */
 };
 
 enum { PAIR_LOSSES_MAX = 1024 };
@@ -71,7 +70,7 @@ struct pair_losses {
 	struct event_loss *newest; /* PAIR_LOSSES_MAX, ring */
 };
 
-/* What the pairs of a stage show about losses. */
+/* Counts of a stage from which the share of wrong pairs is estimated (docs/pairs.md). */
 struct pair_evidence {
 	uint64_t clean; /* pairs without a loss near them */
 	uint64_t alone; /* begins and ends that have no partner, without a loss near them */
@@ -137,9 +136,9 @@ int pair_rows_init(struct pairs *p);
 void pair_rows_fini(struct pairs *p);
 /* Returns the row that counts this key. */
 struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_key *key);
-/* Notes that a pair was found, before anything else is known of it. May begin a round. */
+/* Records that a pair was found, before anything else is known about it. May begin a round. */
 void pair_rows_found(struct pairs *p, unsigned stage);
-/* Returns what a round of a stage shows. */
+/* Returns the counts of a round of a stage. */
 static inline struct pair_evidence *pair_evidence_at(struct pairs *p, unsigned stage,
 						     uint64_t round)
 {
@@ -154,7 +153,8 @@ void pair_rows_count(struct pairs *p, struct pair_pending *done);
 void pair_rows_sort(struct pairs *p);
 
 /* Returns the distance in ns within which two events may have happened in the opposite order.
- * Events of one side have the order of their kernel's clock. An unbounded error decides nothing. */
+ * Returns 0 for events of one side, which have the order of their kernel's clock, and if an
+ * error is unbounded. */
 int64_t pairs_doubt_ns(const struct pair_end *a, const struct pair_end *b);
 /* Records a loss and its effect on the pending pairs. */
 void pairs_lost(void *context, const struct event_loss *loss);

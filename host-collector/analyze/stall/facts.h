@@ -247,7 +247,7 @@ struct stall_facts {
 
 	/* Details. */
 	struct vcpu_span spans[FACTS_SPANS]; /* longest denied or unknown ones, clipped */
-	/* Of its pCPU while it was runnable or throttled. */
+	/* Tasks that ran on its pCPU while it was runnable or throttled. */
 	struct facts_holder holders[FACTS_HOLDERS];
 	struct facts_interrupt interrupts[FACTS_INTERRUPTS];
 	struct facts_halt halts[FACTS_HALTS];       /* longest */
