@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/common_options.h"
 #include "host-collector/cli/run_load.h"
 #include "host-collector/compare/gate_text.h"
 #include "proto/program/output.h"
@@ -55,12 +56,7 @@ static const struct option_spec compare_option_table[] = {
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct compare_arguments, all),
 	 .help = "list also the figures that did not change"},
-	{.name = "output",
-	 .letter = 'o',
-	 .type = OPTION_STRING,
-	 .offset = offsetof(struct compare_arguments, output),
-	 .value = "FILE",
-	 .help = "write to this file; - is standard output (default -)"},
+	OUTPUT_OPTION_ROW(offsetof(struct compare_arguments, output)),
 	{.name = "print-gates",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct compare_arguments, print_gates),

@@ -7,6 +7,7 @@
 
 #include "host-collector/analyze/stall/builder.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/common_options.h"
 #include "host-collector/metrics/metrics_page.h"
 #include "host-collector/engine/replay.h"
 #include "proto/program/output.h"
@@ -32,12 +33,7 @@ static const struct option_spec metrics_option_table[] = {
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct metrics_arguments, host),
 	 .help = "print the sums of all VMs with finer buckets, as the daemon does"},
-	{.name = "output",
-	 .letter = 'o',
-	 .type = OPTION_STRING,
-	 .offset = offsetof(struct metrics_arguments, output),
-	 .value = "FILE",
-	 .help = "write to this file; - is standard output (default -)"},
+	OUTPUT_OPTION_ROW(offsetof(struct metrics_arguments, output)),
 };
 
 static void on_incident(void *context, const struct report *report)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/common_options.h"
 #include "host-collector/cli/query_source.h"
 #include "host-collector/sql/query.h"
 #include "proto/program/output.h"
@@ -32,12 +33,7 @@ static const struct option_spec query_option_table[] = {
 	 .offset = offsetof(struct query_arguments, format),
 	 .value = "text|csv|json",
 	 .help = "text for people; csv; json, an array of objects (default text)"},
-	{.name = "output",
-	 .letter = 'o',
-	 .type = OPTION_STRING,
-	 .offset = offsetof(struct query_arguments, output),
-	 .value = "FILE",
-	 .help = "write to this file; - is standard output (default -)"},
+	OUTPUT_OPTION_ROW(offsetof(struct query_arguments, output)),
 };
 
 static enum sql_format format_of(const char *format)

@@ -11,6 +11,7 @@
 #include "host-collector/analyze/stall/builder.h"
 #include "host-collector/analyze/stall/coverage.h"
 #include "host-collector/analyze/stall/state_times.h"
+#include "host-collector/cli/common_options.h"
 #include "host-collector/engine/account.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/fail_on.h"
@@ -62,17 +63,7 @@ static const struct option_spec report_option_table[] = {
 	 .value = "NAME[KEY]=A..B",
 	 .help = "also show the pairs from event A to event B (docs/pairs.md), by KEY (default vcpu, "
 		 "or cpu if both are of one side), as evidence of stalls, and on the page"},
-	{.name = "than",
-	 .type = OPTION_DURATION,
-	 .offset = offsetof(struct report_arguments, table.than_ns),
-	 .value = "100ms",
-	 .help = "report stalls of at least this length (default 100ms); with TABLE: only "
-		 "entries of at least this length (default: all)"},
-	{.name = "per",
-	 .type = OPTION_CHOICE,
-	 .offset = offsetof(struct report_arguments, table.per),
-	 .value = REPORT_TABLE_PER,
-	 .help = "with TABLE: split the rows by this"},
+	TABLE_THAN_PER_ROWS(offsetof(struct report_arguments, table)),
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct report_arguments, table.format),
@@ -80,12 +71,7 @@ static const struct option_spec report_option_table[] = {
 	 .help = "text for people; html, one file for a browser (docs/views.md), not with "
 		 "TABLE; json (docs/report-json.md); jsonl, an object on each line, only with events "
 		 "and pairs; csv, only with TABLE (default text)"},
-	{.name = "top",
-	 .letter = 'n',
-	 .type = OPTION_NUMBER,
-	 .offset = offsetof(struct report_arguments, table.top),
-	 .value = "N",
-	 .help = "with TABLE: show the first N rows; 0: all (default 20)"},
+	TABLE_TOP_ROW(offsetof(struct report_arguments, table)),
 	{.name = "all",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct report_arguments, all),
@@ -108,18 +94,8 @@ static const struct option_spec report_option_table[] = {
 	 .help = "say \"cannot tell\" for a vCPU that had no stall if less than this share of "
 		 "its time was observed; the exit code is then 5 (default 90%)"},
 	NARROW_OPTION_ROWS(offsetof(struct report_arguments, narrow), "to"),
-	{.name = "output",
-	 .letter = 'o',
-	 .type = OPTION_STRING,
-	 .offset = offsetof(struct report_arguments, output),
-	 .value = "FILE",
-	 .help = "write to this file; - is standard output (default -)"},
-	{.name = "color",
-	 .type = OPTION_CHOICE,
-	 .offset = offsetof(struct report_arguments, color),
-	 .value = TEXT_COLOUR,
-	 .help = "use colors: auto does so on a terminal, unless NO_COLOR is set (default "
-		 "auto)"},
+	OUTPUT_OPTION_ROW(offsetof(struct report_arguments, output)),
+	COLOR_OPTION_ROW(offsetof(struct report_arguments, color)),
 };
 
 static void __attribute__((format(printf, 2, 3))) say(const char *path, const char *format, ...)

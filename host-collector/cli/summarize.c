@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/common_options.h"
 #include "host-collector/cli/run_load.h"
 #include "proto/program/output.h"
 
@@ -25,12 +26,7 @@ static const struct option_spec summarize_option_table[] = {
 	 .offset = offsetof(struct summarize_arguments, recordings),
 	 .help = "recordings made by `vcpuscope record`, or summaries"},
 	PAIR_FIGURES_OPTION_ROW(offsetof(struct summarize_arguments, pairs)),
-	{.name = "output",
-	 .letter = 'o',
-	 .type = OPTION_STRING,
-	 .offset = offsetof(struct summarize_arguments, output),
-	 .value = "FILE",
-	 .help = "write to this file; - is standard output (default -)"},
+	OUTPUT_OPTION_ROW(offsetof(struct summarize_arguments, output)),
 };
 
 static int summarize_run(const struct command *self, int argc, char **argv)

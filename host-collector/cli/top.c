@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include "clock/sample.h"
+#include "host-collector/cli/common_options.h"
 #include "host-collector/tables/activity.h"
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/feed.h"
@@ -106,12 +107,7 @@ static const struct option_spec top_option_table[] = {
 	 .offset = offsetof(struct top_arguments, count),
 	 .value = "N",
 	 .help = "with --batch: stop after N refreshes"},
-	{.name = "color",
-	 .type = OPTION_CHOICE,
-	 .offset = offsetof(struct top_arguments, color),
-	 .value = TEXT_COLOUR,
-	 .help = "use colors: auto does so on a terminal, unless NO_COLOR is set (default "
-		 "auto)"},
+	COLOR_OPTION_ROW(offsetof(struct top_arguments, color)),
 };
 
 /* ---- what happens ---- */

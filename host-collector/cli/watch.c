@@ -18,6 +18,7 @@
 #include "host-collector/analyze/stall/builder.h"
 #include "host-collector/cli/channel_options.h"
 #include "host-collector/cli/commands.h"
+#include "host-collector/cli/common_options.h"
 #include "host-collector/cli/event_options.h"
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
@@ -82,23 +83,8 @@ static const struct option_spec watch_option_table[] = {
 	 .offset = offsetof(struct watch_arguments, interval_ns),
 	 .value = "1s",
 	 .help = "time between two tables (default 1s); without TABLE, shows the table vcpu"},
-	{.name = "than",
-	 .type = OPTION_DURATION,
-	 .offset = offsetof(struct watch_arguments, table.than_ns),
-	 .value = "100ms",
-	 .help = "report stalls of at least this length (default 100ms); with TABLE: only "
-		 "entries of at least this length (default: all)"},
-	{.name = "per",
-	 .type = OPTION_CHOICE,
-	 .offset = offsetof(struct watch_arguments, table.per),
-	 .value = REPORT_TABLE_PER,
-	 .help = "with TABLE: split the rows by this"},
-	{.name = "top",
-	 .letter = 'n',
-	 .type = OPTION_NUMBER,
-	 .offset = offsetof(struct watch_arguments, table.top),
-	 .value = "N",
-	 .help = "with TABLE: show the first N rows; 0: all (default 20)"},
+	TABLE_THAN_PER_ROWS(offsetof(struct watch_arguments, table)),
+	TABLE_TOP_ROW(offsetof(struct watch_arguments, table)),
 	{.name = "metrics",
 	 .type = OPTION_FILE,
 	 .offset = offsetof(struct watch_arguments, metrics),
@@ -127,12 +113,7 @@ static const struct option_spec watch_option_table[] = {
 	 .value = "text|json",
 	 .help = "text for people, or json: one report or table object per line "
 		 "(docs/report-json.md) (default text)"},
-	{.name = "color",
-	 .type = OPTION_CHOICE,
-	 .offset = offsetof(struct watch_arguments, color),
-	 .value = TEXT_COLOUR,
-	 .help = "use colors: auto does so on a terminal, unless NO_COLOR is set (default "
-		 "auto)"},
+	COLOR_OPTION_ROW(offsetof(struct watch_arguments, color)),
 };
 
 static bool wants_json(const struct watch *w)
