@@ -52,7 +52,7 @@ static bool line_parse(char *line, struct tls_psk *out)
 	return key_parse(colon + 1, out);
 }
 
-/* A secret that others may read is none. */
+/* Opens the file with the keys. Refuses a file that other users may read. */
 static int file_open(const char *path, FILE **out, char *why, size_t why_bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;

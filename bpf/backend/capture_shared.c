@@ -27,7 +27,7 @@ static const struct capture_user *user_of_const(const struct capture *c)
 	return (const struct capture_user *)c;
 }
 
-/* Of VMs, as the capture numbers them; 0 is none. */
+/* Returns the number that the capture gives the VM: 1 or more. */
 static uint32_t vm_of(const struct capture_user *user)
 {
 	return user->number + 1;

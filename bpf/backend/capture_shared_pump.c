@@ -22,7 +22,7 @@ enum {
 	STACKS_MAX = 256, /* of a user that does not drain */
 };
 
-/* Room for one more; false: there is none. */
+/* Makes room for one more of at most `most` events. Returns false if there is no room. */
 static bool events_reserve(struct vs_event **events, size_t n, size_t *capacity, size_t most)
 {
 	return n < *capacity || (n < most && !ARRAY_RESERVE(events, n, capacity, 256));

@@ -10,8 +10,8 @@
 
 enum {
 	THREAD_BUCKETS = 4096,
-	/* Names are kept in sets of a few: more than the kernel's programs remember, which tell
-	 * one only once. */
+	/* A set-associative cache of names. It is larger than the cache of the kernel's programs,
+	 * which emit a name only once. */
 	NAME_SETS = 8192,
 	NAME_SLOTS = 4,
 	CHOSEN_MAX = VS_USER_SLOTS_MAX,

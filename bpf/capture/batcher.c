@@ -198,8 +198,8 @@ static uint64_t stream_time(const struct batcher *b, uint64_t monotonic_ns, uint
 				    err_ticks);
 }
 
-/* A reader who knows when the VM was paused can tell on which side of the pause a stamp lies, if it
- * knows between which samples it was interpolated. */
+/* Records between which samples a stamp was interpolated. A reader that knows when the VM was
+ * paused can then decide on which side of the pause the stamp lies. */
 static void chord_note(struct batcher *b, uint64_t monotonic_ns)
 {
 	const struct capture_clock *span = clock_spans_at(&b->clock, monotonic_ns);

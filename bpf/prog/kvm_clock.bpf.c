@@ -134,7 +134,7 @@ struct kvm_vcpu_arch___with_hv_clock {
 	struct pvclock_vcpu_time_info hv_clock;
 };
 
-/* Before 5.14 nested scaling was not kept apart. */
+/* Before Linux 5.14, nested scaling has no member of its own. */
 struct kvm_vcpu_arch___before_5_14 {
 	__u64 tsc_scaling_ratio;
 };

@@ -173,7 +173,7 @@ static void vm_text(const struct vm_account *a, FILE *to)
 
 /* ---- JSON ---- */
 
-/* A bound that is none is null. */
+/* Adds a bound; null if it is unbounded. */
 static void add_bound(json_object *to, const char *name, uint64_t value)
 {
 	json_add(to, name, value == UINT64_MAX ? NULL : json_object_new_uint64(value));

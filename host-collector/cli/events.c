@@ -451,7 +451,8 @@ static int rows_finish(const struct events_arguments *a, struct rows *rows)
 	return fflush(stdout) || ferror(stdout) ? COMMAND_TROUBLE : COMMAND_OK;
 }
 
-/* A recording is a file, a pattern is none. Says what is wrong. */
+/* Decides which operand is the recording, a file that exists, and which the pattern. Prints what is
+ * wrong. */
 static bool operands_read(struct events_arguments *a)
 {
 	for (size_t i = 0; i < 2 && a->operands[i]; i++) {

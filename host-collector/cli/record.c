@@ -454,8 +454,8 @@ static int options_check(const struct record_options *o, char **argv)
 	return COMMAND_USAGE;
 }
 
-/* What only the VM's place tells: a VM of the daemon has its channel, and is captured as the daemon
- * is told to. */
+/* Checks the options that depend on who captures the VM: a VM of the daemon has the daemon's
+ * channel, and is captured as the daemon's configuration says. */
 static int place_check(const struct record *r)
 {
 	const struct record_options *o = &r->options;

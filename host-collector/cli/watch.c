@@ -163,7 +163,7 @@ static void on_ongoing(void *context, const struct incident *incident, const cha
 
 	if (w->table)
 		return;
-	/* A reader of JSON waits for the whole incident; a person is told at once. */
+	/* JSON is printed when the incident is complete, text at once. */
 	out = wants_json(w) ? open_memstream(&text, &len) : stdout;
 	if (!out)
 		return;

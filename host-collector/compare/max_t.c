@@ -137,7 +137,7 @@ struct test {
 	size_t n_rows, n, k;
 };
 
-/* Counts in p_up and p_down whom this split beats. */
+/* Adds 1 to the p_up and p_down of each figure whose observed t this split reaches. */
 static void split_count(const struct test *t, const size_t *members)
 {
 	double most = -INFINITY, least = INFINITY;

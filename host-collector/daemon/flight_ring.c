@@ -310,7 +310,8 @@ struct edge {
 	struct batch like; /* for the rest */
 };
 
-/* The source's first event, or if there is none what follows its newest from before. */
+/* Finds the source's first event in the part that is written, or else the successor of its newest
+ * event before that part. */
 static bool edge_find(struct writing *w, uint32_t source, struct edge *out)
 {
 	const struct held_frame *newest = NULL;

@@ -318,7 +318,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 
 	for (ssize_t i = 0; i < n; i++) {
 		if (buffer->base[i] != '\n') {
-			/* A longer line is none of ours: it will not parse. */
+			/* The helper writes no longer line: a cut one does not parse. */
 			if (f->len < sizeof(f->line) - 1)
 				f->line[f->len++] = buffer->base[i];
 			continue;

@@ -141,7 +141,7 @@ static void task(struct csv_export *x, uint32_t source, int32_t pid)
 	csv_plain(&x->rows, ",");
 }
 
-/* Does the user want rows of this task? Without such a wish its name is not looked up. */
+/* Returns true if rows of this task are requested. Looks its name up only if tasks are selected. */
 static bool task_selected(const struct csv_export *x, uint32_t source, int32_t pid)
 {
 	return !narrow_rows(x->narrow) ||

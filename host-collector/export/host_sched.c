@@ -54,7 +54,7 @@ static void commit(struct host_sched *h, struct host_row *r)
 	sched_row_switch(r->row, h->file, &s);
 }
 
-/* A slice where nothing is known, so that it can be told from an idle CPU. */
+/* Writes a slice for time that was not observed, so that it does not look like an idle CPU. */
 static void unseen_write(struct host_sched *h, struct host_row *r, uint64_t until)
 {
 	uint64_t from = r->waiting.t > h->file->from ? r->waiting.t : h->file->from;

@@ -250,7 +250,7 @@ static int deliver(struct shipper *s, struct lane *lane, const char *name, uint6
 
 /* ---- turns ---- */
 
-/* The file of a lane whose turn it is; NULL: none. */
+/* Returns the file of a lane that is due, NULL if none is. */
 static const struct segment *next_of(struct shipper *s, const struct segment *all, long n,
 				     bool figures, uint64_t now_ms)
 {

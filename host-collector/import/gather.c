@@ -167,7 +167,8 @@ static void time_check(struct gather *g, uint16_t cpu, uint64_t ns)
 		g->n_cpus = (uint16_t)(cpu + 1);
 }
 
-/* Where a KVM event belongs that a cut line tells without its thread or CPU. */
+/* Sets thread and CPU of a KVM event whose line was cut before them, from its vCPU. Returns false
+ * if the CPU remains unknown. */
 static bool place_invent(struct gather *g, struct import_record *r, bool kvm)
 {
 	if (!r->task.known && kvm) {
@@ -465,8 +466,9 @@ static int unread_mark(struct gather *g)
 	return err;
 }
 
-/* sched_wakeup says who carried it out, the sched_waking before who asked for it. A recording that
- * has the latter only is told by it alone. */
+/* Sets the waker of each wake-up. sched_wakeup is emitted by the task that carries the wake-up out,
+ * the sched_waking before it by the task that requested it. If a recording has only sched_waking,
+ * these events are its wake-ups. */
 static int wakers_name(struct gather *g)
 {
 	size_t slots = 2, kept = 0;

@@ -81,8 +81,8 @@ static struct message_clock_sample sample_at(uint64_t now)
 	return (struct message_clock_sample){.tsc = now, .monotonic_ns = now, .raw_ns = now};
 }
 
-/* The two clocks are one, before and after the recording too: samples well outside of it tell their
- * reader so to the nanosecond. */
+/* Writes a clock sample. An import has one clock for both sides; samples far before and after the
+ * recording make a reader compute this exactly. */
 static int sample_put(struct writer *w, uint64_t at, uint64_t now)
 {
 	struct message_clock_sample m = sample_at(at);
@@ -281,7 +281,7 @@ static int all_put(struct writer *w, const struct import_plan *plan)
 	int err;
 
 	next_time(w, &now);
-	/* A clock sample of zero is none. */
+	/* A clock sample with the time 0 would count as unknown. */
 	err = begin_put(w, plan, now ? now : 1);
 	while (!err && next_time(w, &now)) {
 		end = now - now % slice_ns + slice_ns;

@@ -167,8 +167,8 @@ static unsigned int affected(virDomainPtr domain)
 	return flags;
 }
 
-/* The channel's element in the running machine's XML or the definition's, to free(); NULL if there
- * is none. */
+/* Returns the channel's element in the XML of the running machine, or in that of its definition.
+ * Returns NULL if it has no channel. The caller frees it with free(). */
 static char *channel_xml(virDomainPtr domain, bool live)
 {
 	char *text = virDomainGetXMLDesc(domain, live ? 0 : VIR_DOMAIN_XML_INACTIVE);

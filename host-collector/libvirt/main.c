@@ -34,12 +34,12 @@ struct follower {
 	const char *uri;
 	virConnectPtr connection; /* NULL: not connected */
 	bool over, closed;
-	char said[256]; /* the last reason told for not being connected */
+	char said[256]; /* the last reason that was printed for a missing connection */
 };
 
 static void on_libvirt_error(void *context, virErrorPtr error)
 {
-	(void)context, (void)error; /* told by who asked */
+	(void)context, (void)error; /* the caller that got the error reports it */
 }
 
 /* Takes `o` over. */

@@ -88,12 +88,12 @@ struct fs_user {
 	gid_t gid;
 };
 
-/* Files are used as the VMM's user from now on. */
+/* Makes this thread access files as the VMM's user. */
 static int user_become(const struct place *place, struct fs_user *before)
 {
 	before->gid = (gid_t)setfsgid(place->gid);
 	before->uid = (uid_t)setfsuid(place->uid);
-	/* These calls do not tell whether they worked; another one tells who we are. */
+	/* These calls report no error. A call with an invalid id returns the current one. */
 	return (uid_t)setfsuid((uid_t)-1) == place->uid && (gid_t)setfsgid((gid_t)-1) == place->gid
 		       ? 0
 		       : -EPERM;

@@ -109,7 +109,8 @@ void model_worker_await(struct model *m)
 		worker_await(m->worker);
 }
 
-/* How its VMs are made is about to change, or has: nobody may look at that meanwhile. */
+/* The VMs and their threads may change only between these two: the worker must not read them
+ * meanwhile. */
 static void changes_begin(struct model *m)
 {
 	if (m->worker)
@@ -122,7 +123,7 @@ static void changes_end(struct model *m)
 		worker_resume(m->worker);
 }
 
-/* ---- what the machines tell and ask ---- */
+/* ---- callbacks of the state machines ---- */
 
 static void on_vcpu_span(void *context, const struct vcpu_span *span)
 {

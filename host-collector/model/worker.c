@@ -8,7 +8,8 @@
 
 enum { CHUNK_ITEMS = 256 };
 
-/* What is told by a pointer to it and is whole in itself, and whether anybody wants it. */
+/* X(callback, condition): callbacks whose argument can be copied as it is, and when a copy is
+ * wanted. */
 #define COPIED(X)                                                                                  \
 	X(guest_span, true)                                                                        \
 	X(guest_instant, event_set_has(&a->guest_types, emitted->event.type))                      \
@@ -97,9 +98,9 @@ static void *items_emit(void *context)
 	return NULL;
 }
 
-/* ---- what the model tells ---- */
+/* ---- callbacks of the model ---- */
 
-/* Where the next item goes. */
+/* Returns the place of the next item. */
 static struct item *item_begin(struct worker *a)
 {
 	struct chunk *c = &a->chunks[relay_filled(&a->relay)];

@@ -329,7 +329,7 @@ static void loss_write(struct writer *w, uint32_t cpu, const struct truth_loss *
 			       &nobody, &s);
 }
 
-/* The whole guest's clock; it is told of its first CPU. */
+/* Writes the steps of the guest's clock, as entries of its first CPU. */
 static void steps_write(struct writer *w)
 {
 	static const struct truth_period none = {.comm = ""};

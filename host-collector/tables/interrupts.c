@@ -72,7 +72,8 @@ static void window_count(struct interrupts *x, const struct guest_interrupt *i, 
 	w = &x->windows[lru_put(&x->window_index, source_key(i, i->cpu), &fresh)];
 	if (fresh)
 		*w = (struct window){.number = number};
-	/* What was interrupted began before what interrupted it, but is told later. */
+	/* An interrupted handler began before the one that interrupted it, but is reported later.
+	 */
 	if (number > w->number) {
 		window_close(x, w);
 		w->number = number;

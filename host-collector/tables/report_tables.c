@@ -131,7 +131,7 @@ static unsigned per_find(const char *word)
 	return 0;
 }
 
-/* "vcpu, pcpu and task" of what `is` tells to be there. */
+/* A list of names for a message: "vcpu, pcpu and task". */
 struct listing {
 	char text[256];
 	const char *pending;

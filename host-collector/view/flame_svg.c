@@ -212,8 +212,9 @@ static void grouped_write(double value, FILE *out)
 		fprintf(out, "%s%c", i && (n - i) % 3 == 0 ? "," : "", digits[i]);
 }
 
-/* It is on one side only, and there in so few slices (one stall is in one) that no test can tell it
- * from chance. Too little to be seen is no such change. */
+/* Returns true if a frame is on one side only, in so few slices that no test can distinguish it
+ * from chance: a single stall is in one slice. Frames that are too narrow to be seen do not count.
+ */
 static bool is_untestable(const struct graph *g, const struct flame_node *n)
 {
 	unsigned slices = n->slices[n->ns[0] <= 0];

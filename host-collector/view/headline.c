@@ -137,7 +137,7 @@ void headline_observed(const struct report *r, uint32_t vm, char *out, size_t ou
 	append(out, out_bytes, of.guest ? " in the guest" : "nothing of the guest");
 }
 
-/* ---- what cannot be told ---- */
+/* ---- vCPUs for which the report cannot tell ---- */
 
 /* "vCPU 1", "vCPUs 1, 3, 4 and 2 more"; false: none has this answer. */
 static bool vcpus_list(const struct report *r, uint32_t vm, bool stalled, char *out,

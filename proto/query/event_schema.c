@@ -83,7 +83,7 @@ static void fields_fill(struct event_schema *out)
 	const struct event_field *fields = event_fields(out->type, &n);
 
 	for (size_t i = 0; i < n && out->n_fields < EVENT_SCHEMA_FIELDS_MAX; i++) {
-		/* The number of a vector tells tracepoints from each other: it is in the name. */
+		/* The number of a vector distinguishes tracepoints and is part of the name. */
 		if (out->by_constant && fields[i].place == EVENT_PLACE_arg0)
 			continue;
 		field_fill(&out->fields[out->n_fields++], &fields[i]);
