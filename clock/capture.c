@@ -22,8 +22,8 @@
 /* Clocks that the vDSO cannot read tick coarsely; acpi_pm, the coarsest, every 279.4 ns. */
 #define SLOW_BRACKET_NS 1000.0
 #define SLOW_GRANULE_NS 280.0
-/* How far a span's rate of the TSC may be from the last one's without a jump: beyond what a VMM's
- * corrections of kvmclock amount to. */
+/* A span whose TSC rate differs by more than this from the previous one contains a jump. A VMM's
+ * corrections of kvmclock are smaller. */
 #define RATE_TOLERANCE 2000e-6
 
 void capture_clock_init(struct capture_clock *c)
@@ -61,7 +61,7 @@ static void jump_find(struct capture_clock *c)
 	c->pushed_jump = true;
 }
 
-/* What the time since the last push says of the rate. */
+/* Updates the rate from the time since the last push. */
 static void rate_learn(struct capture_clock *c)
 {
 	double tolerance, rate = rate_since(c, &c->pushed, &tolerance);
@@ -123,7 +123,7 @@ static double slew_limit_ppb(const struct capture_clock *c, double chord_ppb)
 	return limit + STEERING_PPB;
 }
 
-/* How far the truth may be from the chord, in ns. */
+/* Returns how far the true clock may be from the chord, in ns. */
 static double bend_ns(const struct capture_clock *c, double span, double from_before,
 		      double ns_per_tick)
 {

@@ -31,7 +31,7 @@ static uint64_t *range_get(struct histogram *h, unsigned range)
 	return h->ranges[range];
 }
 
-/* What is known of `count` values beyond their buckets. */
+/* Adds count, sum, minimum and maximum of `count` values. */
 static void totals_add(struct histogram *h, uint64_t count, uint64_t sum, uint64_t min,
 		       uint64_t max)
 {

@@ -99,7 +99,7 @@ void order_not_after(struct order *o, uint64_t x, uint64_t y)
 	o->arrival_y = y;
 }
 
-/* How many points begin at or before x. */
+/* Returns the number of points that begin at or before x. */
 static size_t points_until(const struct order *o, uint64_t x)
 {
 	size_t low = 0, high = o->n;

@@ -15,7 +15,8 @@
  * 850 ppm off. One sample pair a second apart narrows this to a tenth of a ppm.
  */
 #define RATE_TOLERANCE 2e-3
-/* Where RAW does not come from the TSC (hpet, acpi_pm), two crystals wander apart. */
+/* If RAW does not come from the TSC (hpet, acpi_pm), the rates of two crystals differ by a varying
+ * amount. */
 #define WANDER_PPM_PER_S 0.01
 
 enum { REALTIME_SAMPLES = 1024 };

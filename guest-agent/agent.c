@@ -271,7 +271,7 @@ static void stacks_queue(struct agent *a)
 	}
 }
 
-/* What the agent costs, with the processes that find names. */
+/* Measures the agent together with the processes that find names. */
 static void self_read(const struct agent *a, struct self_cost *self)
 {
 	self_cost_read(self);

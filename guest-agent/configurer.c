@@ -29,7 +29,8 @@ static void owners_again(struct configurer *c, uint64_t now_ms)
 	in_force(c, now_ms, false);
 }
 
-/* Of what a host can have, stacks and events are more than the owner has. */
+/* Returns true if the settings include something that the owner's settings do not: stacks or
+ * events. */
 static bool has_extras(const struct configurer *c)
 {
 	const struct message_config *in_force = &c->reply.in_force;
@@ -54,7 +55,7 @@ static void extras_drop(struct configurer *c, const char *what)
 	}
 }
 
-/* What is used up, or NULL. */
+/* Returns the name of the budget that is used up, or NULL. */
 static const char *budget_check(struct configurer *c, const struct configurer_now *now)
 {
 	const struct configurer_options *o = &c->options;

@@ -82,7 +82,7 @@ static bool rate_set(struct event_policy *p, const char *value)
 	return number_parse(value, 1, RATE_MAX, &p->rate);
 }
 
-/* What this version has not. */
+/* Accepts only "no": this version does not have the feature. */
 static bool never_set(struct event_policy *p, const char *value)
 {
 	(void)p;

@@ -216,7 +216,7 @@ static void item_begin(struct guest_events *g, struct item *item, size_t i)
 	free(spec);
 }
 
-/* How many hits it had; detaches it. */
+/* Detaches the event and keeps its number of hits. */
 static void item_end(struct guest_events *g, struct item *item)
 {
 	struct capture_event_state state = item->state;

@@ -135,7 +135,7 @@ out:
 	return code;
 }
 
-/* What crosses a network is encrypted, or said to be not. */
+/* Refuses an address that crosses a network unencrypted, unless the user allowed it. */
 static int transport_check(const struct arguments *arguments, struct channel_address *address,
 			   char *why, size_t why_bytes)
 {

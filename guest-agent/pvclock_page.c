@@ -65,7 +65,8 @@ void pvclock_page_init(struct pvclock_page *p, uint64_t tsc_hz)
 		p->at = mapping_find(mappings[i].name, mappings[i].page);
 }
 
-/* Where the kernel has no kvmclock, touching the page is SIGBUS; a system call gets EFAULT. */
+/* If the kernel has no kvmclock, an access to the page raises SIGBUS. A system call returns EFAULT
+ * instead. */
 static bool page_is_readable(const volatile void *at)
 {
 	int ends[2];

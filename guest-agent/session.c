@@ -12,7 +12,7 @@ struct echo_pending {
 	uint64_t received;
 };
 
-/* How many of a kind went out in the second that began then. */
+/* The number of answers of one kind in the second that began at begin_ms. */
 struct answers {
 	uint64_t begin_ms;
 	unsigned int n;

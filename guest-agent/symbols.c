@@ -80,7 +80,8 @@ static void kernel_name(const struct symbols *s, uint64_t address, struct messag
 	f->offset = symbol.offset;
 }
 
-/* How many of the innermost frames lead from the scheduler to the program that took the stack. */
+/* Returns the number of innermost frames that lead from the scheduler to the program that took the
+ * stack. */
 static size_t plumbing(const struct message_stack *m)
 {
 	for (size_t i = 0; i < m->n_frames && i < 10; i++) {

@@ -45,8 +45,7 @@ static void patterns_set(struct vs_guest_request *request, const struct message_
 	__atomic_store_n(&request->n_patterns, (vs_u32)config->n_tasks, __ATOMIC_SEQ_CST);
 }
 
-/* How long the exits of a class are still captured after its entries: a handler that runs longer
- * stays without its exit. */
+/* The exits of a class are captured this long after its entries. A longer handler has no exit. */
 #define EXITS_AFTER_NS 1000000000ull
 
 /* At any time an entry is captured only if its exit will be. */

@@ -30,7 +30,8 @@ static bool events_reserve(struct vs_event **events, size_t n, size_t *capacity,
 
 /* ---- to a user ---- */
 
-/* What finds no room is lost like what the kernel's rings lose: the numbers show it. */
+/* Adds an event to a user's queue. An event without room counts as lost, and its sequence number is
+ * missing, as if the kernel's ring had lost it. */
 static void queue_push(struct user_queue *q, const struct vs_event *event)
 {
 	const bool is_lost = event->type == VS_EVENT_LOST;
@@ -65,7 +66,7 @@ static void user_push(struct capture_shared *s, struct capture_user *user,
 	queue_push(q, event);
 }
 
-/* What was lost may have been anybody's. */
+/* Passes a loss to all users: the lost events may have belonged to any of them. */
 static void lost_hand_out(struct capture_shared *s, const struct vs_event *lost)
 {
 	struct user_set users = s->joined;
@@ -174,8 +175,8 @@ static void on_events(void *context, uint16_t number, const struct vs_event *eve
 	}
 }
 
-/* What this CPU's probes had begun before the drain and we have not seen is lost, or else is being
- * written right now: then false. */
+/* Counts the records that this CPU's programs had begun before the drain and that did not arrive as
+ * lost. Returns false if one of them is still being written. */
 static bool cpu_settle(struct capture_shared *s, size_t number, uint64_t drained_ns)
 {
 	struct shared_cpu *cpu = &s->cpus[number];

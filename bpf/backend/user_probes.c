@@ -186,7 +186,7 @@ void user_probes_limit(struct user_probes *p, uint32_t rate)
 	__atomic_store_n(p->all_per_window, rate ? per_window(rate) : 0, __ATOMIC_RELAXED);
 }
 
-/* What an earlier event in this slot left. */
+/* Clears the counts that an earlier event left in this slot. */
 static void states_clear(struct user_probes *p, uint32_t slot)
 {
 	memset(p->cpus, 0, (size_t)p->n_cpus * sizeof(*p->cpus));

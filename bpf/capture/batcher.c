@@ -412,8 +412,8 @@ static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 	return n_cooked;
 }
 
-/* What this CPU attempted before the drain and we have not seen: appends a LOST marker if the
- * kernel dropped it. Returns false while a record is still being written. */
+/* Appends a LOST marker for the events that this CPU attempted before the drain and that the kernel
+ * dropped. Returns false while a record is still being written. */
 static bool missing_settle(struct batcher *b, uint16_t cpu, uint64_t dropped_in_cooked,
 			   size_t *n_cooked)
 {

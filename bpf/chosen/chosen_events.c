@@ -223,7 +223,7 @@ static int listed_check(const struct resolving *r)
 	return 0;
 }
 
-/* What the limits do not allow is not there, unless the user named it. */
+/* Fails with -EPERM if the user named a text and the limits allow none. */
 static int texts_check(const struct resolving *r)
 {
 	for (size_t i = 0; i < r->n && r->limits.no_texts; i++) {

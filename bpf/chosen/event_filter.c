@@ -133,7 +133,8 @@ static int test_add(struct compiler *c, const struct expr_node *node,
 	return 0;
 }
 
-/* How many tests a comparison of a text with `len` characters needs; with its end, the NUL. */
+/* Returns the number of tests that a comparison with `len` characters needs. to_the_end: also
+ * compares the NUL. */
 static size_t text_tests(const struct source_field *f, size_t len, bool to_the_end)
 {
 	size_t bytes = len + to_the_end;

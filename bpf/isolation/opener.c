@@ -336,7 +336,7 @@ static long stack_name(struct opener *o, struct process *p)
 
 /* ---- requests ---- */
 
-/* What can be said of an address without reading a file. */
+/* Fills a frame with what is known without reading a file: the module, and the offset in it. */
 static void frame_place(const struct process *p, uint64_t address, bool is_leaf,
 			struct message_stack_frame *frame)
 {
@@ -356,7 +356,7 @@ static uint64_t timeval_ns(const struct timeval *t)
 	return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_usec * 1000;
 }
 
-/* Of this process, the namer, and the namers before it. */
+/* Returns the CPU time of this process, the namer, and the namers before it. */
 static uint64_t cpu_ns(const struct opener *o)
 {
 	struct rusage past = {0};

@@ -86,7 +86,7 @@ void perf_follow_free(struct perf_follow *f)
 	free(f);
 }
 
-/* Whose threads are to be let go of. */
+/* The process whose threads are released. */
 struct release {
 	struct perf_follow *f;
 	pid_t tgid;

@@ -142,7 +142,7 @@ static bool set_covers(const struct row_set *s, pid_t tid)
 	return false;
 }
 
-/* What the kernel lets through; NULL: everything. */
+/* Returns the filter that the kernel applies, or NULL for no filter. */
 static const char *filter_of(const struct perf_rows *r, const struct row_set *s, size_t tracepoint)
 {
 	const struct perf_tracepoint *t = &r->c->tracepoints[tracepoint];

@@ -10,7 +10,7 @@ enum {
 	USER_STACK_BYTES = 16384,
 };
 
-/* Of PERF_CONTEXT_KERNEL and its like, which stand among the frames. */
+/* Values from here on are markers among the frames: PERF_CONTEXT_KERNEL and others. */
 static const uint64_t context_first = (uint64_t)-4095;
 
 _Static_assert(sizeof(perf_registers_dwarf) == PERF_STACK_REGS, "a place for each");
@@ -136,7 +136,7 @@ bool perf_sample_read(enum perf_layout layout, const struct perf_event_header *h
 	return out->raw && (!stack || user_read(&c, stack));
 }
 
-/* What stands at the end of records that are no samples. */
+/* The end of each record that is not a sample. */
 struct sample_id {
 	uint32_t tgid, tid;
 	uint64_t time;

@@ -192,7 +192,8 @@ int perf_stacks_watch(struct perf_stacks *s, pid_t tid)
 	return 0;
 }
 
-/* Where it left its CPU, after it had been switched in last and not later than `until`. */
+/* Keeps the stack with which a thread left its CPU, after it was last switched in and not later
+ * than `until`. */
 static bool sleeper_keep(struct watched *w, const struct task *task, uint64_t until)
 {
 	struct perf_record record;

@@ -149,7 +149,7 @@ static int field_find(struct tep_event *event, const char *name, size_t most,
 	return 0;
 }
 
-/* Where a field of the event goes. NULL: the member is full. */
+/* Returns the place for a field of the event, or NULL if the member is full. */
 static struct vs_tracepoint_field *place_of(struct perf_tracepoint *t,
 					    const struct event_field *field)
 {

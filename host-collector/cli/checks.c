@@ -115,7 +115,7 @@ static const char *remedy_for_rights(void)
 		       : "this root user lacks rights: run it on the machine itself, not in a container";
 }
 
-/* What stands in the way when a path of the kernel's cannot be read. */
+/* Returns what to do if a path of the kernel cannot be read. */
 static const char *remedy_for(int err, const char *if_absent)
 {
 	return err == -EACCES || err == -EPERM ? remedy_for_rights() : if_absent;

@@ -18,11 +18,12 @@ enum {
 	AFTER_S = 2,  /* guests send their events late */
 };
 
-/* Where the end of the window lies in the host's TSC, by which frames arrive. */
+/* The window, and the clock sample that converts its end to the host's TSC: frames arrive in TSC
+ * time. */
 struct window {
 	int64_t from_ns, until_ns;
 	uint64_t hz;
-	struct message_clock_sample until; /* the newest one that is not later */
+	struct message_clock_sample until; /* the newest one not later than until_ns */
 	bool known;
 };
 

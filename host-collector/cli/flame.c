@@ -254,7 +254,7 @@ static int read_or_say(const char *path, const struct flame_options *o, struct f
 	return COMMAND_TROUBLE;
 }
 
-/* What was asked for is not in the recording. */
+/* Prints why no stack was found. */
 static void nothing_say(const struct flame_arguments *a, const struct flame_options *o)
 {
 	const struct {

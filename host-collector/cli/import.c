@@ -29,7 +29,7 @@ struct import_arguments {
 	uint64_t tsc_hz, guest_tsc_hz, error_ns;
 };
 
-/* What the inputs say about themselves, if they are trace.dat files. */
+/* The contents of the inputs that are trace.dat files. */
 struct import_files {
 	bool host_known, guest_known;
 	struct dat_options host, guest;
@@ -125,7 +125,7 @@ static int arguments_check(const struct import_arguments *a, int64_t *offset_ns)
 	return COMMAND_OK;
 }
 
-/* What is looked at in a pipe is gone. */
+/* Returns true if the path can be read twice: a pipe cannot. */
 static bool path_is_file(const char *path)
 {
 	struct stat s;

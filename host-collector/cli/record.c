@@ -376,7 +376,7 @@ static void guests_print(const struct record *r, const struct collector_status *
 	}
 }
 
-/* What was recorded, in a line or two. */
+/* Prints one or two lines about what was recorded. */
 static void summary_print(struct record *r)
 {
 	const char *path = r->options.output;

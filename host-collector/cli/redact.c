@@ -278,7 +278,7 @@ static void note_replace(struct message_note *note)
 	memcpy(note->text, text, sizeof(text));
 }
 
-/* What the user chose of programs: their functions and probes. Those of kernels remain. */
+/* Replaces the functions and probes of programs that the user chose. Those of the kernel remain. */
 static void probes_replace(struct redactor *r, struct message_user_events *m)
 {
 	for (size_t i = 0; i < m->n; i++) {

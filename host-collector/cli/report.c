@@ -109,7 +109,7 @@ static void __attribute__((format(printf, 2, 3))) say(const char *path, const ch
 	fputc('\n', stderr);
 }
 
-/* What the recording lacks, beyond what each incident says. */
+/* Prints what is missing in the recording as a whole. */
 static void gaps_say(const char *path, const struct pipeline *p, const struct model *m,
 		     const struct recording_info *info)
 {

@@ -49,7 +49,7 @@ static const struct table_column sum_columns[] = {
 };
 static const struct table_column dist_columns[] = {
 	COLUMN_EVENT, COLUMN_KEY, COLUMN_COUNT, {"sum", "sum", TABLE_COUNT}, QUANTILES};
-/* Of the counts of an interval. */
+/* The columns of the table `rate`: statistics of the number of events in an interval. */
 static const struct table_column rate_columns[] = {
 	COLUMN_EVENT, COLUMN_KEY,
 	COLUMN_COUNT, {"per_second", "per second", TABLE_COUNT},

@@ -240,7 +240,7 @@ static size_t rows_sum(const struct top *t, const uint32_t *inside, struct top_r
 	return n;
 }
 
-/* What is drawn, of what was looked at last. */
+/* Makes the rows to draw from the last look. */
 static void rows_make(struct top *t)
 {
 	size_t n = rows_sum(t, t->inside ? &t->inside_vm : NULL, t->drawn);
@@ -564,7 +564,7 @@ static bool arguments_check(const struct top_arguments *a)
 	return !wrong;
 }
 
-/* Where the frames come from. 0, or -errno and one line in `why`. */
+/* Opens the source of the frames. Returns 0, or -errno with one line in `why`. */
 static int source_open(struct top *t, char *why, size_t why_bytes)
 {
 	const struct collector_sink sink = {

@@ -307,7 +307,7 @@ static int strips_open(void *context, struct model *model)
 	return w->strips ? 0 : -ENOMEM;
 }
 
-/* What listens to the VM's model. 0 or -ENOMEM. */
+/* Creates the model of the VM and its observers. Returns 0 or -ENOMEM. */
 static int live_open(struct watch *w, const struct live_options *options)
 {
 	w->live = live_new(options);

@@ -11,8 +11,8 @@
 #include "host-collector/compare/summarize.h"
 
 static const double interval_confidence = 0.95;
-/* What measuring alone spreads a figure by: half a bucket of clock/histogram.h (0.8 %, uniform),
- * and a share by where a recording happens to begin and end. */
+/* The standard deviation that measuring alone causes. For times: half a bucket of clock/histogram.h
+ * (0.8 %, uniform). For shares: it depends on where a recording begins and ends. */
 static const double floor_log = 0.005, floor_share = 0.02;
 /* Added to times before their logarithm: what is a few nanoseconds, or none because the clocks'
  * error is larger, does not double or halve in earnest. */

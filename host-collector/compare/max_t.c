@@ -81,7 +81,7 @@ static double row_t(const struct prepared *p, const size_t *members, size_t n_me
 	return difference / sqrt(variance * (1 / n + 1 / rest));
 }
 
-/* How many splits there are, at most `limit` + 1. */
+/* Returns the number of splits, at most `limit` + 1. */
 static uint64_t max_t_splits(size_t n_base, size_t n_new, uint64_t limit)
 {
 	size_t few = n_base < n_new ? n_base : n_new, all = n_base + n_new;

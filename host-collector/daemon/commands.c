@@ -51,7 +51,7 @@ static const char *channel_text(const struct watched_vm_status *s)
 	return states[s->collector.link.state];
 }
 
-/* What carries the channel, by its address. */
+/* Returns the carrier of a channel's address. */
 static const char *carrier_text(const char *address)
 {
 	static const struct {
@@ -436,7 +436,7 @@ static struct json_object *stall_describe(const struct flight_stall *last)
 	return o;
 }
 
-/* What every vCPU did in the last second, and the last stall of each VM. */
+/* Answers with the activity of every vCPU in the last second, and the last stall of each VM. */
 static int do_top(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		  char *why, size_t why_bytes)
 {

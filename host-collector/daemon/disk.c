@@ -85,7 +85,7 @@ static int item_compare(const void *a, const void *b)
 	return order ? order : strcmp(x->path, y->path);
 }
 
-/* What one VM holds: a run of the sorted items. */
+/* The items of one VM, which are adjacent after sorting. */
 struct holding {
 	uint64_t bytes;
 	struct timespec newest;

@@ -303,7 +303,8 @@ static bool batch_unpack(struct writing *w, const struct held_frame *f, struct b
 	       !batch_decode(w->decoder, payload, len, out) && out->n_events;
 }
 
-/* Where the events of a source begin. What is written before has numbers and times up to there. */
+/* The first event of a source. The names that are written before it get numbers and times below
+ * those of this event. */
 struct edge {
 	uint32_t seq;
 	uint64_t time, emitted;
@@ -495,7 +496,7 @@ static int recent_write(struct writing *w, const struct model *model, const stru
 		   : flight_places_append(p, w->out, f->source, f->arrival_tsc, f->bytes, f->len);
 }
 
-/* What is kept of those who were silent for as long as the ring reaches back. */
+/* Writes a kept frame of a source that sent nothing in the time of the ring. */
 static int silent_write(struct writing *w, const struct held_frame *f)
 {
 	struct flight_places *p = w->places;

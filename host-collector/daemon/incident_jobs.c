@@ -54,7 +54,7 @@ struct incident_jobs {
 	bool closing;
 };
 
-/* What is made of each recording, one after the other. */
+/* The reports of each recording, in the order in which they are made. */
 static const struct {
 	const char *format, *file;
 } reports[] = {{"json", "report.json"}, {"text", "report.txt"}, {"html", "report.html"}};
@@ -236,7 +236,7 @@ static void notification_start(struct incident_job *job)
 
 /* ---- the queue ---- */
 
-/* Whose turn it is; NULL: nobody waits. */
+/* Returns the job that is next, or NULL if none waits. */
 static struct incident_job *waiting_next(const struct incident_jobs *j)
 {
 	struct incident_job *next = NULL;

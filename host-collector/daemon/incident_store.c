@@ -91,7 +91,8 @@ static bool unfinished_strip(char *name)
 	return true;
 }
 
-/* Whose folder is this? VM-YYYYMMDDTHHMMSSZ-WHAT; a VM's name may have such parts, too. */
+/* Sets `vm` to the VM of a folder VM-YYYYMMDDTHHMMSSZ-WHAT. A VM's name may contain such parts,
+ * too. Returns false if the name has another form. */
 static bool vm_of_name(const char *name, char *vm)
 {
 	const size_t stamp = sizeof("-YYYYMMDDTHHMMSSZ-") - 1, len = strlen(name);

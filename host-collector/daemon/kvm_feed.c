@@ -165,7 +165,7 @@ static size_t attached_of(const struct kvm_feed *f, uint32_t uid)
 	return n;
 }
 
-/* How the agent of a VM that was found by its descriptors may be reached. */
+/* Chooses the channel to the agent of a VM that was found by its descriptors. */
 static void channel_choose(const struct vm_found *found, struct vm_config *config)
 {
 	char path[DAEMON_PATH_MAX / 2];

@@ -68,7 +68,8 @@ static void fed_drop(struct libvirt_feed *f, struct fed *fed)
 	*fed = f->fed[--f->n_fed];
 }
 
-/* What a domain's owner may set: nothing that names files or sockets. */
+/* Returns true if a domain's owner may set the key. Keys that name files or sockets are not
+ * allowed. */
 static bool setting_is_allowed(const char *key)
 {
 	static const char *const keys[] = {"record",      "level",       "stacks_over",
@@ -116,7 +117,7 @@ static void name_set(struct vm_config *config, const char *name, const char *uui
 		snprintf(config->name, sizeof(config->name), "%s", uuid);
 }
 
-/* Whose VM it is, according to its manager's metadata. */
+/* Sets the owner of the VM from its manager's metadata. */
 static void owner_set(const struct libvirt_feed *f, struct json_object *o, struct vm_config *config)
 {
 	static const char *const keys[] = {"owner", "manager"};
@@ -130,8 +131,8 @@ static void owner_set(const struct libvirt_feed *f, struct json_object *o, struc
 	}
 }
 
-/* How the domain's channel is reached. True: by a relay of libvirt's, for no process here can
- * connect to its socket. */
+/* Sets the address of the domain's channel. Returns true if it needs libvirt's relay, because no
+ * process here can connect to its socket. */
 static bool channel_set(struct vm_config *config, struct json_object *channel)
 {
 	const bool connects = !strcmp(json_get_string(channel, "mode"), "connect");

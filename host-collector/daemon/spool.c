@@ -224,7 +224,7 @@ static void directory_read(const struct spool *s, struct disk_items *all)
 	closedir(dir);
 }
 
-/* What is being written. */
+/* Returns the size of the files that are being written. */
 static uint64_t open_bytes(const struct spool *s)
 {
 	uint64_t bytes = 0;
@@ -296,7 +296,8 @@ static void reserve_check(struct spool *s)
 
 /* ---- all of them ---- */
 
-/* Of one file: with all that are being written together it is half of the budget. */
+/* Returns the largest size of one file: all files that are being written may together use half of
+ * the budget. */
 static uint64_t file_limit(const struct spool *s)
 {
 	const struct daemon_config *c = s->options.config;

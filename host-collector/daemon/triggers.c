@@ -120,7 +120,7 @@ static void on_vcpu_span(void *context, const struct vcpu_span *span)
 	}
 }
 
-/* What goes on and has no end in sight. */
+/* Checks the conditions that continue. */
 static void on_advance(void *context, struct host_ns now)
 {
 	struct triggers *t = context;

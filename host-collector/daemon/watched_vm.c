@@ -79,7 +79,7 @@ static uint64_t host_events(const struct watched_vm *vm)
 	return collector_host_events(vm->collector);
 }
 
-/* What is captured in summary anyway has nothing to shed. */
+/* Starts the governor, unless the VM is captured at level summary anyway. */
 static void governor_start(struct watched_vm *vm)
 {
 	governor_begin(&vm->governor,

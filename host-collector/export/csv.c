@@ -11,8 +11,8 @@
 
 enum { ENTRIES = 16 }; /* of handlers that are under way on one CPU */
 
-/* What the model's spans do not carry: how sure their times are. A span of a guest CPU begins and
- * ends with an event, which comes just before the span. */
+/* The bounds on the errors of a guest CPU's spans, which the model's spans do not have. A span
+ * begins and ends with an event, which arrives just before the span. */
 struct cpu_errors {
 	uint32_t newest_ns; /* of the newest event */
 	uint32_t begin_ns;  /* of the span that is open */

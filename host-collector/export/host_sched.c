@@ -37,7 +37,8 @@ static struct host_row *row_get(struct host_sched *h, uint16_t cpu)
 	return r;
 }
 
-/* Who is written: a CPU of which nothing is known is drawn as empty, and no thread has its time. */
+/* Returns the thread that is drawn. Unknown time is drawn as an empty CPU and belongs to no thread.
+ */
 static int32_t shown(int32_t tid)
 {
 	return tasks_is_nobody(tid) ? 0 : tid;
@@ -88,7 +89,7 @@ static void change(struct host_sched *h, struct host_row *r, const struct sched_
 		tasks_get(h->tasks, TRACE_MACHINE_HOST, s->next)->cpu = r->row->cpu;
 }
 
-/* Who is shown there now was there at `t`. */
+/* Records that the thread which is shown now was on the CPU at `t`. */
 static void prove(struct host_row *r, uint64_t t)
 {
 	r->proven = true;

@@ -57,7 +57,7 @@ static void annotate_stack(struct vcpu_slices *x, const char *key, uint32_t id)
 	trace_annotate_text(x->file, key, text);
 }
 
-/* What is known of a span beyond its state. */
+/* Adds the details of a span as arguments. */
 static void annotate(struct vcpu_slices *x, const struct vcpu_span *s)
 {
 	annotate_task(x, "held by", s->holder_pid);

@@ -17,7 +17,7 @@
 
 enum { ID_BYTES = 32, LINE_BYTES_MAX = 1 << 20, PATH_BYTES = 4096 };
 
-/* Where a line is: a fleet's lines do not fit into memory. */
+/* The position of a line in its file: the lines of a fleet do not fit into memory. */
 struct place {
 	char id[ID_BYTES];
 	uint32_t seq, file;
@@ -51,7 +51,8 @@ void incident_log_free(struct incident_log *l)
 
 enum line_kind { LINE_RECORD, LINE_NEWER, LINE_OTHER };
 
-/* What a line is. A schema with another number may use the same names for other things. */
+/* Parses the id of a line and returns its kind. A schema of another version may use the same names
+ * with other meanings. */
 static enum line_kind place_of(struct json_object *o, struct place *out)
 {
 	static const char known[] = "vcpuscope.incident/2", family[] = "vcpuscope.incident/";

@@ -534,7 +534,7 @@ static void losses_report(struct outbox *o)
 	free(line);
 }
 
-/* What the shipper says is delivered. Its folder may hold anything. */
+/* Takes the shipper's acknowledgements. Its folder may contain anything. */
 static void done_look(struct outbox *o)
 {
 	char from[SEGMENT_NAME_MAX + 8], to[SEGMENT_NAME_MAX + 8];

@@ -336,7 +336,7 @@ static void parts_skip(struct bytes *b)
 		bytes_skip(b, number_take(b, 8));
 }
 
-/* What precedes the options in version 6. */
+/* Skips what precedes the options in version 6. */
 static void v6_header_skip(struct bytes *b)
 {
 	uint64_t systems;
@@ -422,7 +422,7 @@ static uint64_t distance(int64_t a, int64_t b)
 	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
 
-/* What is added to a time of a CPU. */
+/* Returns the offset that is added to a time of a CPU. */
 static int64_t offset_at(const struct dat_sync *s, size_t cpu, uint64_t time)
 {
 	const struct dat_sample *at = s->samples + s->first[cpu];

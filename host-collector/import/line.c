@@ -195,7 +195,7 @@ static bool task_parse(const char *text, size_t len, struct import_task *task)
 	return true;
 }
 
-/* What stands before the stamp: a task, "[cpu]", flags; each may be missing. */
+/* Parses the part before the stamp: a task, "[cpu]", flags. Each may be missing. */
 static bool origin_parse(const char *text, size_t len, struct import_record *r)
 {
 	size_t open = len, close;

@@ -340,7 +340,8 @@ static uint32_t field_bytes(const struct other_field *f)
 	return bytes ? (bytes + 7) / 8 * 8 : 8;
 }
 
-/* Where the values of each field lie; -1: the field is left out. Returns the number of values. */
+/* Sets first[i] to the index of the first value of field i, or to -1 if the field is left out.
+ * Returns the number of values. */
 static size_t layout(const struct other_event *e, int first[VS_USER_FIELDS_MAX])
 {
 	size_t n = 0;

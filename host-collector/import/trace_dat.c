@@ -15,7 +15,7 @@
 #include "host-collector/import/line.h"
 #include "host-collector/model/exit_name.h"
 
-/* What the reading process says: one record, or that it came to the end. The hit of a LINE_OTHER
+/* A message of the reading process: one record, or the end. If the record is a LINE_OTHER, its hit
  * follows. */
 struct parcel {
 	enum line_kind kind;

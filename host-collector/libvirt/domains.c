@@ -11,7 +11,7 @@
 
 #include "host-collector/libvirt/domain_xml.h"
 
-/* What to do about libvirt's latest error; "" if nothing is known. */
+/* Returns what to do about libvirt's latest error; "" if that is not known. */
 static const char *remedy(const virError *error)
 {
 	static const struct {

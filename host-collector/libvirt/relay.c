@@ -52,7 +52,7 @@ static void interest_set(const struct relay *r)
 				   (is_empty(&r->to_guest) ? 0 : VIR_STREAM_EVENT_WRITABLE));
 }
 
-/* What the stream says when it is not the time (-2) is no end. */
+/* Reads from the stream. A result of -2 means that nothing can be read now; it is not the end. */
 static void guest_read(struct relay *r)
 {
 	int n = virStreamRecv(r->stream, r->to_host.bytes, DIRECTION_BYTES);

@@ -19,8 +19,8 @@
 #include "host-collector/vm/vmm_socket.h"
 #include "proto/program/value.h"
 
-/* Of a listening socket: who connects in vain must not keep the agent out, and with a full backlog
- * TCP drops its SYN, which comes again a second later. */
+/* Backlog of a listening socket. Other connections must not keep the agent out: with a full
+ * backlog, TCP drops the SYN, and the agent sends it again a second later. */
 enum { BACKLOG = 1024 };
 
 static int unix_parse(const char *path, struct link_address *out, char *why, size_t why_bytes)
@@ -255,7 +255,7 @@ int link_address_connected(int fd)
 	return -err;
 }
 
-/* Of a vsock address: is the guest with this CID one that it is for? */
+/* Returns true if a vsock address is for the guest with this CID. */
 static bool link_address_takes(const struct link_address *address, uint32_t cid)
 {
 	/* Below are the host and the machine itself. */

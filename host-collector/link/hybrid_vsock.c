@@ -18,7 +18,8 @@
 
 /* ---- listening ---- */
 
-/* Where a socket is to be: its folder and its name in a path of ours. */
+/* The place of a socket: its folder, and a path to the socket through our descriptor of the folder.
+ */
 struct place {
 	int folder;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -43,7 +44,7 @@ static int ids_read(const char *proc, pid_t pid, struct place *out)
 		       : -EIO;
 }
 
-/* Who may change the folder could put another socket there. */
+/* Refuses a folder that other users may change: they could put another socket there. */
 static int folder_check(const struct place *place)
 {
 	struct stat s;

@@ -112,8 +112,8 @@ note(struct guest_link *l, enum note_kind kind, const char *format, ...)
 	}
 }
 
-/* Where the collector listens, about who is not known to be the agent. A limit of its own, so that
- * strangers do not hide what is said of the agent. */
+/* Passes on a note about a connection that is not known to be the agent. Such notes have a limit of
+ * their own, so that they do not hide notes about the agent. */
 static void note_stranger(struct guest_link *l, enum note_kind kind, const char *text)
 {
 	hidden_note(l, uv_now(l->loop));
@@ -414,7 +414,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	}
 }
 
-/* What the VMM says of the guest's port. */
+/* Reads the VMM's answer about the guest's port. */
 static void on_answer(uv_poll_t *poll, int status, int events)
 {
 	struct guest_link *l = poll->data;

@@ -493,7 +493,7 @@ static int origins_deliver(struct host_stream *h)
 	return err;
 }
 
-/* What may be promised: nothing beyond a stack that waits for its names. */
+/* Returns the watermark: the promise ends before a stack that waits for its names. */
 static uint64_t promise(const struct host_stream *h)
 {
 	const uint64_t hold = stack_writer_hold(h->stacks), all = batcher_promise(h->batcher);
@@ -566,7 +566,7 @@ static void on_exit_count(void *context, const struct capture_exit *exit)
 	followed_count(&h->followed, exit);
 }
 
-/* What the kernel counted instead of emitting events. */
+/* Delivers the VM-exits that the kernel counted instead of emitting events. */
 static int exits_deliver(struct host_stream *h)
 {
 	int err = h->capture ? capture_exits(h->capture, on_exit_count, h) : 0;

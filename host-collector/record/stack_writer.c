@@ -207,7 +207,7 @@ static uint64_t words_mix(uint64_t hash, const void *data, size_t len)
 	return hash ^ hash >> 32;
 }
 
-/* Of all that the names depend on. */
+/* Returns a hash of everything on which the names depend. */
 static uint64_t record_hash(const struct capture_stack *stack)
 {
 	const uint64_t head[] = {(uint64_t)(uint32_t)stack->tid << 32 | (uint32_t)stack->tgid,
@@ -222,8 +222,8 @@ static uint64_t record_hash(const struct capture_stack *stack)
 	return hash ? hash : 1;
 }
 
-/* Of a waker that an interrupt interrupted only the interrupt's frames: the task that it met has
- * not woken anybody, and each time it is another one. */
+/* Cuts the stack of a waker to the frames of the interrupt in which the wake-up happened. The
+ * interrupted task woke nobody, and it is another one each time. */
 static struct capture_stack interrupted_cut(const struct stack_writer *s,
 					    const struct capture_stack *stack)
 {
@@ -313,7 +313,7 @@ static void kernel_frame_name(const struct stack_writer *s, uint64_t address, bo
 	frame->offset = symbol.offset + (address - inside);
 }
 
-/* What the namer knew of the user's half; where the thread was if that is nothing. */
+/* Adds the user frames that the namer found, or else the place at which the thread was. */
 static void user_frames_add(struct stack_writer *s, const struct raw *raw)
 {
 	struct message_stack *m = &s->message;
@@ -536,7 +536,7 @@ static int event_compare(const void *a, const void *b)
 	return (x->time > y->time) - (x->time < y->time);
 }
 
-/* Where its event will lie, whenever it is written. */
+/* Sets the time that the event of this stack will have, whenever it is written. */
 static uint64_t time_keep(const struct stack_writer *s, struct raw *raw, uint64_t promised)
 {
 	if (!raw->time)

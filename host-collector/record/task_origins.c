@@ -22,7 +22,7 @@ enum {
 
 static const uint64_t again_ns = 30000000000; /* a task may move to another cgroup */
 
-/* What an event said of a thread. */
+/* A thread, as an event described it. */
 struct known_task {
 	int32_t tid, tgid;
 	char comm[16];

@@ -71,7 +71,7 @@ static void on_vcpu_span(void *context, const struct vcpu_span *s)
 	x->take(x->context, &x->row);
 }
 
-/* Of a guest CPU. pid < 0: of no task. */
+/* Begins the row of a span of a guest CPU. pid < 0: the span belongs to no task. */
 static bool guest_begin(struct sql_spans *x, const char *kind, uint32_t vm, uint16_t cpu,
 			int32_t pid, const char *state, struct host_ns from, struct host_ns until)
 {

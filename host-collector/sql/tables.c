@@ -79,7 +79,7 @@ static const struct kind kinds[] = {
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* What a module's tables share. */
+/* The data that all tables of a module share. */
 struct module {
 	const struct kind *kind;
 	const struct sql_source *source;
