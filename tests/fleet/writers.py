@@ -129,7 +129,7 @@ class Daemon:
     def parsed(line):
         """A line of the log. The last one of a process that was killed may be cut, and the next process appends
         its first one to that."""
-        begin = max(line.rfind('+{"record"'), line.rfind('-{"record"'))
+        begin = max(line.rfind('+{"schema"'), line.rfind('-{"schema"'))
         if begin >= 0 and line.endswith("}"):
             yield line[begin] == "+", json.loads(line[begin + 1:])
 
