@@ -659,7 +659,7 @@ out:
 
 const struct command command_record = {
 	.name = "record",
-	.summary = "record the host side and the guest side of one VM or of several to a file",
+	.summary = "record the host side and the guest side of VMs to a file",
 	.usage =
 		"[--vm NAME... | --pid N... | --qmp PATH] [--channel ADDRESS... | --no-guest] -o FILE [options] [-- COMMAND [ARGUMENT...]]",
 	.notes = "With a COMMAND, the exit code is 1 if the command fails.\n",
