@@ -12,15 +12,15 @@
 static inline int array_reserve(void *array, size_t n, size_t *capacity, size_t first, size_t bytes)
 {
 	const size_t more = *capacity ? 2 * *capacity : first;
-	void *items;
+	void *items, *grown;
 
 	if (n < *capacity)
 		return 0;
 	memcpy(&items, array, sizeof(items));
-	items = reallocarray(items, more, bytes);
-	if (!items)
+	grown = reallocarray(items, more, bytes);
+	if (!grown)
 		return -ENOMEM;
-	memcpy(array, &items, sizeof(items));
+	memcpy(array, &grown, sizeof(grown));
 	*capacity = more;
 	return 0;
 }

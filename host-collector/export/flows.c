@@ -101,13 +101,15 @@ static uint32_t source_name(struct flows *x, const struct flow *f)
 
 	if (f->source == CHAIN_SOURCE_GSI)
 		name = f->gsi < 256 ? &x->gsis[f->gsi] : &other;
-	if (*name)
-		return *name;
-	if (f->source == CHAIN_SOURCE_GSI)
-		snprintf(text, sizeof(text), "gsi %u", f->gsi);
-	else
-		snprintf(text, sizeof(text), "%s 0x%02x", chain_source_name(f->source), f->vector);
-	return *name = trace_name(x->file, text);
+	if (!*name) {
+		if (f->source == CHAIN_SOURCE_GSI)
+			snprintf(text, sizeof(text), "gsi %u", f->gsi);
+		else
+			snprintf(text, sizeof(text), "%s 0x%02x", chain_source_name(f->source),
+				 f->vector);
+		*name = trace_name(x->file, text);
+	}
+	return *name;
 }
 
 uint64_t flows_to(struct flows *x, uint32_t vm, uint16_t cpu, struct host_ns handler, uint64_t t)

@@ -40,13 +40,16 @@ struct coverage {
 
 static struct covered *vcpu_find(struct coverage *c, uint32_t vm, uint32_t vcpu)
 {
-	struct covered **known = &c->known[vcpu % KNOWN];
+	struct covered *v = c->known[vcpu % KNOWN];
 
-	if (*known && (*known)->vm == vm && (*known)->vcpu == vcpu)
-		return *known;
+	if (v && v->vm == vm && v->vcpu == vcpu)
+		return v;
 	for (size_t i = 0; i < c->n; i++) {
-		if (c->vcpus[i]->vm == vm && c->vcpus[i]->vcpu == vcpu)
-			return *known = c->vcpus[i];
+		v = c->vcpus[i];
+		if (v->vm == vm && v->vcpu == vcpu) {
+			c->known[vcpu % KNOWN] = v;
+			return v;
+		}
 	}
 	return NULL;
 }

@@ -130,7 +130,9 @@ static struct finding states_finding(const int64_t *ns, int64_t passed_ns)
 			x.n[1] = i;
 		}
 	}
-	return x.kind == FINDING_STATES_SUM && x.ns[0] == passed_ns ? (struct finding){0} : x;
+	if (x.kind == FINDING_STATES_SUM && x.ns[0] == passed_ns)
+		x.kind = FINDING_NONE;
+	return x;
 }
 
 static struct finding incident_finding(const struct incident *i)
