@@ -131,7 +131,7 @@ class Packages(unittest.TestCase):
             f.write(BED_UNIT)
         chroot(tree, "systemctl", "enable", "bed.service")
         disk = f"{self.folder}/disk"
-        command("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, disk, f"{DISK_MIB}M")
+        command("mke2fs", "-F", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, disk, f"{DISK_MIB}M")
         shutil.rmtree(tree)
         return disk
 
@@ -161,6 +161,9 @@ class Packages(unittest.TestCase):
             time.sleep(0.5)
 
     def test_3_udev_starts_the_agent_in_a_booted_guest(self):
+        machine.retry_emulator(self.play)
+
+    def play(self):
         with self.boot(self.disk()) as guest:
             print(f"a guest with systemd answered after {guest.boot_s:.0f} s")
             self.wait_active(guest)
