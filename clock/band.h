@@ -65,7 +65,7 @@ struct band_summary {
 struct band_epoch {
 	uint64_t first_x, last_x;
 	uint64_t first_y, last_y;    /* middle of the band at first_x and last_x */
-	double slope_min, slope_max; /* over both ends */
+	double slope_min, slope_max; /* possible slopes at first_x and last_x */
 };
 /* Copies the i-th stored epoch, oldest first. Returns false behind the last. */
 bool band_epoch_get(const struct band *b, size_t i, struct band_epoch *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Echo sync computes a clock map from a guest's stream clock to the host TSC from round trips
- * alone.
+ * Echo sync computes a clock map from a guest's stream clock, which gives the stamps of its events,
+ * to the host TSC. Its only input are round trips.
  *
  * A round trip (sent at h0, received by the guest at g1, answered at g2, received at h3) proves
  * G(h0) <= g1 and g2 <= G(h3) for the true map G. Nothing is averaged, because the two directions
@@ -67,7 +67,8 @@ void echo_sync_break_at(struct echo_sync *s, struct host_tsc host);
  * newest epoch whose observations enclose it applies. Behind the newest observation no step is
  * assumed.
  *
- * Return false before the first observation or in a dropped epoch (1024 are kept).
+ * Return false before the first observation, and for times in a dropped epoch (1024 epochs are
+ * kept).
  */
 bool echo_sync_to_host(const struct echo_sync *s, uint64_t guest, struct host_tsc *host,
 		       uint64_t *err_ticks);

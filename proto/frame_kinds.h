@@ -34,7 +34,7 @@ enum frame_keeping {
 	X(8, GUEST_STACK, stack, BY_AGENT, KEEP_ALL)                                               \
 	X(9, CONFIG, config, BY_COLLECTOR, DROP) /* to the agent */                                \
 	X(10, CONFIG_REPLY, config_reply, BY_AGENT, DROP)                                          \
-	/* All of the stream's, each time; sent again now and then for late readers. */            \
+	/* Each has all user events of the stream. Sent repeatedly, for readers that join late. */ \
 	X(11, USER_EVENTS, user_events, BY_BOTH, KEEP_NEWEST)                                      \
 	X(16, VM_INFO, vm_info, BY_COLLECTOR, KEEP_NEWEST)                                         \
 	X(17, ECHO_OBSERVATION, echo_observation, BY_COLLECTOR, DROP)                              \

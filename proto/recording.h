@@ -49,7 +49,8 @@ int recording_writer_append(struct recording_writer *w, uint32_t source, uint64_
 int recording_writer_flush(struct recording_writer *w);
 /* Returns the size of the file plus the buffered bytes. */
 uint64_t recording_writer_bytes(const struct recording_writer *w);
-/* Writes RECORDING_END, closes the file and frees `w`, even on error. Returns 0 or -errno. */
+/* Writes RECORDING_END, closes the file and frees `w`, even on error. host_dropped: number of lost
+ * events of the host, for RECORDING_END. Returns 0 or -errno. */
 int recording_writer_close(struct recording_writer *w, uint64_t host_dropped);
 
 struct recording_entry {

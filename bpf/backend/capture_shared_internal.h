@@ -71,8 +71,8 @@ struct capture_shared {
 	struct shared_cpu *cpus;
 	struct clock_sample sample; /* all events that are older than this by more than the lag are
 				       in the queues */
-	struct clock_sample samples[SHARED_SAMPLES]; /* the newest of them, `sample` is the last */
-	uint64_t n_samples;                          /* ever */
+	struct clock_sample samples[SHARED_SAMPLES]; /* the newest samples; the last is `sample` */
+	uint64_t n_samples;                          /* number of samples ever taken */
 	uint64_t pumped_ns;
 	uint64_t unclaimed;
 	uint64_t missed, missed_ns;

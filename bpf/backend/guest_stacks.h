@@ -9,8 +9,9 @@
 
 struct guest_stacks;
 
-/* Call it before the object is loaded. wanted: false makes the maps of the stacks as small as
- * possible. except: process whose stacks are not taken; 0: none. Returns 0 or -errno. */
+/* Sets up the maps of the stacks; call it before the object is loaded. wanted: false makes the maps
+ * as small as possible. except: process whose stacks are not taken; 0: none. Returns 0 or -errno.
+ */
 int guest_stacks_prepare(struct bpf_object *object, bool wanted, pid_t except);
 /* Call it after the object was loaded. Returns 0 or -errno. The caller closes *out also after an
  * error. */

@@ -41,8 +41,8 @@ struct loader_request {
 	void *context;
 };
 
-/* Loads and attaches the object. 0, or -errno with one line in `why`. loader_unload() releases
- * it. */
+/* Loads and attaches the object. Returns 0, or -errno with one line in `why`. loader_unload()
+ * releases it. */
 int loader_load(const struct loader_request *request, struct loader_object *out, char *why,
 		size_t why_bytes);
 void loader_unload(struct loader_object *o);

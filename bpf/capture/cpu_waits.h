@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracks which followed threads wait, runnable, for which CPU, from the switches, wake-ups and
- * migrations of the host, in the order of time. Each thread belongs to a user. A switch on a CPU
- * also concerns the users whose threads wait for that CPU, because it shows which tasks run there
- * instead. host.bpf.c does the same in the kernel, for all users together.
+ * Tracks, for each CPU, which followed threads are runnable and wait for it. The caller passes the
+ * switches, wake-ups and migrations of the host in the order of time. Each thread belongs to a user
+ * of the capture (capture_shared.h). A switch on a CPU also concerns the users whose threads wait
+ * for that CPU, because it shows which tasks run there instead. host.bpf.c does the same in the
+ * kernel, for all users together.
  *
  * The caller owns the threads and finds them by their ids. It passes NULL for a task that is not
  * followed. Cost: a few loads per event.

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Writes the reason into why[0..why_bytes-1] if that is not empty. Returns `error`, so that a
- * caller can write `return explain(...)`. */
+/* Writes the reason into why[0..why_bytes-1]; does not write if why_bytes is 0. Returns `error`, so
+ * that a caller can write `return explain(...)`. */
 int explain(char *why, size_t why_bytes, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

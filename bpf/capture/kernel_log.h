@@ -34,7 +34,8 @@ struct kernel_log;
 
 /* Opens /dev/kmsg and reads the history. Returns 0 or -errno. */
 int kernel_log_open(struct kernel_log **out);
-/* The same for a descriptor that gives one record per read, and EAGAIN at its end. Owns fd. */
+/* Does the same for a descriptor that gives one record per read, and EAGAIN at its end. Owns fd,
+ * also after an error. */
 int kernel_log_open_fd(int fd, struct kernel_log **out);
 void kernel_log_close(struct kernel_log *k);
 /* Fills `out` with the new lines, at most VS_LOG_LINES_MAX. now_ms: monotonic time, for the rate

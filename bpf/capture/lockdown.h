@@ -12,7 +12,7 @@
  * Returns true if lockdown is the reason for the verifier's message `complaint`. `path` is
  * LOCKDOWN_PATH, which holds the mode in force. If that file cannot be opened (securityfs is not
  * mounted), the message decides: under lockdown the verifier does not know the functions that read
- * memory. Very old kernels lack these functions as well.
+ * memory. Then the result is also true on a very old kernel, which does not have these functions.
  */
 bool lockdown_explains(const char *path, const char *complaint);
 

@@ -13,9 +13,9 @@
 /* Writes what a recording of this side lacks without the tracepoints of a list ("a, b", as of
  * capture_left_out()): "a, b: what is lost; c: what is lost". "" for an empty list. */
 void tracepoint_losses(enum capture_kind side, const char *names, char *out, size_t out_bytes);
-/* Appends to the list `names` those classic tracepoints that this kernel does not have, "kvm:*" if
- * it has none of KVM's. kvm: whether KVM's are needed. Of a tracepoint that was renamed, only the
- * newest name is appended, and only if this kernel has none of its names. */
+/* Appends to the list `names` those classic tracepoints (tracepoint_source.h) that this kernel does
+ * not have; "kvm:*" if it has none of KVM's. kvm: include those of KVM. Of a tracepoint that was
+ * renamed, only the newest name is appended, and only if this kernel has none of its names. */
 void tracepoint_rows_missing(tracepoint_reader reader, bool kvm, char *names, size_t names_bytes);
 
 #endif

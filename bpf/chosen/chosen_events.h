@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events that a user chose (`-e EVENT`, `events =`), resolved for this machine: each becomes an
+ * Resolves events that a user chose (`-e EVENT`, `events =`) for this machine: each becomes an
  * event that the capture can attach (capture_event.h) and its description (message_user_event). The
- * host does it for its own events, an agent for those that its host asks for.
+ * collector resolves the events of the host, the agent those that its host asks for.
  */
 #ifndef CHOSEN_CHOSEN_EVENTS_H
 #define CHOSEN_CHOSEN_EVENTS_H
@@ -39,8 +39,8 @@ struct chosen_limits {
 };
 
 /* Resolves a tracepoint or function of this kernel within `limits`. The spec in the description is
- * "". Returns as chosen_events_add(); -EPERM: the limits do not allow it. Positions in *error are
- * in the parts of the spec, as their `at` says. */
+ * "". Returns as chosen_events_add(); -EPERM: the limits do not allow it. The position in *error
+ * counts from the same begin as event_spec.at. */
 int chosen_kernel_event(const struct event_spec *spec, const struct chosen_limits *limits,
 			struct chosen_event *out, struct expr_error *error);
 

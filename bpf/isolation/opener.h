@@ -2,8 +2,8 @@
 /*
  * The opener process, between the asking process (namer.h) and the namer (naming.h). It keeps the
  * rights that opening the mapped files of other users' processes needs, and reads no file. It may
- * hang in open(); then the asking process kills it. It starts the namer, ends it when a stack takes
- * too long, and records the file that killed it.
+ * hang in open(); then the asking process kills it. It starts the namer and ends it when a stack
+ * takes too long. If a file killed the namer, the opener adds it to the list of bad files.
  */
 #ifndef ISOLATION_OPENER_H
 #define ISOLATION_OPENER_H

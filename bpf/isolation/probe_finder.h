@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Finds functions and USDT probes in a program or library. Any user may own the file. So a process
- * without rights (confine.h), started for one call, reads it.
+ * Finds functions and USDT probes in a program or library. Because any user may own the file, each
+ * call starts a process without rights (confine.h) that reads it.
  */
 #ifndef ISOLATION_PROBE_FINDER_H
 #define ISOLATION_PROBE_FINDER_H

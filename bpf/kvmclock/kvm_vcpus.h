@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Finds the processes that run VMs, and the thread that runs each vCPU. The data come from KVM
- * (struct kvm_vcpu), through a BPF iterator over the open files of processes. It changes nothing
- * and does not contact the VMM or the guest.
+ * (struct kvm_vcpu), through a BPF iterator over the open files of processes. Reading them changes
+ * nothing, and neither the VMM nor the guest notices it.
  *
  * Not thread-safe. Loading takes 10 to 200 ms. Since Linux 6.1, reading one process takes well
  * under a millisecond. On an older kernel it takes as long as reading all processes.

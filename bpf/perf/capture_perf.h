@@ -53,8 +53,8 @@ void capture_perf_read(struct capture_perf *c);
 struct perf_tracepoint *capture_perf_tracepoint_of(struct capture_perf *c,
 						   const struct perf_record *record);
 
-/* Sets up the part of a host capture: replay, further rings, stacks; reads the names of all tasks
- * from /proc. Returns 0 or -errno with one line in `why`. After an error the caller calls
+/* Sets up what only a host capture has: replay, further rings, stacks. Also reads the names of all
+ * tasks from /proc. Returns 0 or -errno with one line in `why`. After an error the caller calls
  * perf_host_close(). */
 int perf_host_open(struct capture_perf *c, char *why, size_t why_bytes);
 /* Frees what perf_host_open() allocated. Does nothing for a guest capture. */

@@ -31,7 +31,8 @@ enum {
 	 * the whole host. */
 	VS_SHORT_WINDOW_LOG2_NS = 25,
 	VS_SHORT_PER_WINDOW = 32,
-	VS_SHORT_RING_BYTES = 1 << 20, /* ... and none while more than this is unread */
+	/* None of these stacks is sent while the ring of stacks has more unread bytes than this. */
+	VS_SHORT_RING_BYTES = 1 << 20,
 };
 
 /* Adds a short wait to *short_ns. Returns 1 if the stack of this wait is to be sent. Then it also
@@ -87,7 +88,7 @@ struct vs_stack {
 	vs_u64 time;
 	vs_u64 wait_ns;
 	vs_s32 tid, tgid;
-	vs_s32 explains;
+	vs_s32 explains; /* thread whose wait the stack explains: tid, or the thread it woke */
 	vs_u16 cpu;
 	vs_u16 role; /* enum vs_stack_role; 0: the buffer holds no stack */
 	char comm[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Finds the name that a user probably meant who typed an unknown one. */
+/* Finds the known name that is nearest to an unknown name that a user typed. */
 #ifndef PROGRAM_SUGGEST_H
 #define PROGRAM_SUGGEST_H
 
