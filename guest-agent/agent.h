@@ -36,7 +36,7 @@ struct agent_options {
 	void (*say)(void *context, const char *line);
 	/* Reports whether the agent's work is urgent. May be NULL. After a host has connected, the
 	 * agent sends it the backlog: this is long work and not urgent. All other work is urgent.
-	 * agent_start() calls it first, then each change does. */
+	 * agent_start() calls it once, later the agent calls it on each change. */
 	void (*urgent)(void *context, bool urgent);
 	void *context;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The command that a recording starts and measures. Its process exists before the capture, which
- * needs its id, and waits; so the capture also has the first events of the command.
+ * The command that `record -- COMMAND` starts. workload_prepare() creates its process, which waits,
+ * because the capture needs the process id. workload_start() lets it run the command, so that the
+ * capture has the command's first events.
  *
  *	workload_prepare(&w, argv, ...);
  *	...                               // open the capture of w.pid
@@ -21,7 +22,7 @@ struct workload {
 	const char *name;
 	int go_fd, error_fd; /* -1: closed */
 	bool started, ended;
-	bool stopped; /* workload_end() sent it a signal */
+	bool stopped; /* workload_end() sent the command a signal */
 	int status;   /* of waitpid(), if it has ended */
 };
 

@@ -5,8 +5,8 @@
  *
  * QEMU connects, and the kernel names QEMU's process (SO_PEERCRED). The connection is passed to the
  * VM of that process if the VM's configured channel is `daemon:`. A connection without such a VM
- * waits up to 10 s for one, then it is closed. At most DAEMON_VMS_MAX wait; beyond that the oldest
- * of the user who has the most is closed.
+ * waits up to 10 s for one, then it is closed. At most DAEMON_VMS_MAX connections wait. Beyond
+ * that, the daemon closes the oldest connection of the user who has the most.
  */
 #ifndef DAEMON_AGENTS_LISTENER_H
 #define DAEMON_AGENTS_LISTENER_H

@@ -52,7 +52,7 @@ struct vm_config {
 struct daemon_config {
 	char control[DAEMON_PATH_MAX];
 	char agents[DAEMON_PATH_MAX];  /* socket of agents_listener.h; "": agents.sock beside the
-					  control   socket */
+					  control socket */
 	char libvirt[DAEMON_PATH_MAX]; /* "auto", "no" or a URI (libvirt_feed.h) */
 	char libvirt_attach[DAEMON_NAME_MAX]; /* domains that get the agent's channel: "no", "all"
 						 or "labelled" (libvirt_feed.h) */

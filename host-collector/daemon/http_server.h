@@ -48,7 +48,7 @@ struct http_options {
 /* Starts the server. Returns 0, or -errno with one line in `why`. */
 int http_server_open(uv_loop_t *loop, const struct http_options *options, struct http_server **out,
 		     char *why, size_t why_bytes);
-/* The loop must run once more. NULL is allowed. */
+/* Stops the server. The next turn of the loop frees it. NULL is allowed. */
 void http_server_close(struct http_server *s);
 /* Closes connections that are inactive or late. Call it every 100 ms. NULL is allowed. */
 void http_server_tick(struct http_server *s);

@@ -3,8 +3,8 @@
  * The read-only page of the daemon: lists the incident folders (incident_store.h) and opens their
  * HTML reports. It gives out nothing else.
  *
- * A request must name a host that belongs to this machine, so that a foreign web page cannot reach
- * it through a name of its own (DNS rebinding). Over TCP it must also have the token.
+ * The Host header of a request must name this machine, so that a foreign web page cannot reach the
+ * daemon through a name of its own (DNS rebinding). Over TCP a request must also have the token.
  */
 #ifndef DAEMON_INCIDENT_PAGE_H
 #define DAEMON_INCIDENT_PAGE_H
@@ -17,7 +17,7 @@
 
 enum { PAGE_TOKEN_MIN = 16, PAGE_TOKEN_MAX = 128, PAGE_LISTED_MAX = 200 };
 
-/* Who may read what. */
+/* The server, and what it needs to decide whether it answers a request. */
 struct incident_page {
 	const struct daemon_config *config; /* borrowed; a reload may change it */
 	char token[PAGE_TOKEN_MAX + 1];     /* "": none is needed */
@@ -28,7 +28,7 @@ struct incident_page {
  * one line in `why`. Call incident_page_close() in each case. */
 int incident_page_open(uv_loop_t *loop, const struct daemon_config *config,
 		       struct incident_page *page, char *why, size_t why_bytes);
-/* The loop must run once more. */
+/* Stops the server. The next turn of the loop frees it. */
 void incident_page_close(struct incident_page *page);
 /* Call it every 100 ms. */
 void incident_page_tick(struct incident_page *page);

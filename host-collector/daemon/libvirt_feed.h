@@ -20,7 +20,7 @@ bool libvirt_feed_possible(void);
  * copied, as is `source`. Returns NULL if there is no memory. */
 struct libvirt_feed *libvirt_feed_new(uv_loop_t *loop, const char *uri,
 				      const struct vm_source *source);
-/* The loop must run once more. NULL is allowed. */
+/* Ends the process. The next turn of the loop frees the feed. NULL is allowed. */
 void libvirt_feed_close(struct libvirt_feed *f);
 /* Call it every 100 ms. */
 void libvirt_feed_tick(struct libvirt_feed *f);

@@ -24,7 +24,7 @@ struct metrics_export {
 /* Starts the server, if the configuration has one. The caller has set the members up to `context`.
  * Returns 0, or -errno with one line in `why`. */
 int metrics_export_open(uv_loop_t *loop, struct metrics_export *m, char *why, size_t why_bytes);
-/* Stops the server and removes the file. The loop must run once more. */
+/* Stops the server and removes the file. The next turn of the loop frees the server. */
 void metrics_export_close(struct metrics_export *m);
 /* Call it every 100 ms; now_ms: a monotonic time. */
 void metrics_export_tick(struct metrics_export *m, uint64_t now_ms);

@@ -35,6 +35,7 @@ struct spool_options {
 	/* Returns how many bytes go_on() would write without a limit. */
 	size_t (*past_bytes)(void *context, const struct watched_vm *vm);
 	bool (*watches)(void *context, const char *vm); /* see disk.h */
+	/* Logs one line about a VM. */
 	void (*say)(void *context, const char *vm, const char *line);
 	void *context;
 };
@@ -44,7 +45,7 @@ void spool_free(struct spool *s);
  * every 100 ms. */
 void spool_tick(struct spool *s);
 
-/* Records the VM from now on, and its last seconds. Returns 0, -EALREADY or -ENOMEM. */
+/* Starts to record the VM, from its last seconds on. Returns 0, -EALREADY or -ENOMEM. */
 int spool_begin(struct spool *s, struct watched_vm *vm);
 /* Closes the VM's file. Returns 0, or -ENOENT if the VM is not being recorded. */
 int spool_end(struct spool *s, struct watched_vm *vm);

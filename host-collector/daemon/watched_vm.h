@@ -52,7 +52,8 @@ struct watched_vm *watched_vm_new(uv_loop_t *loop, const struct vm_config *confi
 				  const struct watched_vm_events *events);
 /* Ends the run and notifies the listeners. */
 void watched_vm_detach(struct watched_vm *vm);
-/* Detaches the VM if necessary and frees it. The loop must run once more. NULL is allowed. */
+/* Detaches the VM if necessary and frees it. The next turn of the loop frees the handles of its
+ * collector. NULL is allowed. */
 void watched_vm_close(struct watched_vm *vm);
 /* Call it every 100 ms. */
 void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms);

@@ -37,7 +37,8 @@ void gate_free(struct gate *g);
 /* Waits up to wait_ms for activity and handles a bounded amount of it. Returns 0, -EPIPE (the
  * collector closed its end of `descriptor`) or -ENOMEM. */
 int gate_turn(struct gate *g, uint64_t now_ms, int wait_ms);
-/* Closes connections whose time is over and sends repeated messages. Call it every 50 ms. */
+/* Closes the connections that GATE_PROVE_MS ends, and repeats HELLO on the others. Call it every
+ * 50 ms. */
 void gate_tick(struct gate *g, uint64_t now_ms);
 /* Returns the number of waiting connections. */
 size_t gate_waiting(const struct gate *g);
@@ -45,8 +46,7 @@ size_t gate_waiting(const struct gate *g);
 void gate_stats_add(const struct gate *g, struct guest_session_stats *sum);
 
 /* Sends `fd` through `descriptor`; the collector calls this. Returns 0, -EAGAIN if the queue is
- * full
- * (`fd` stays open), or another -errno. Closes `fd` in all cases but -EAGAIN. */
+ * full, or another -errno. Closes `fd` in all cases but -EAGAIN. */
 int gate_hand(int descriptor, int fd);
 
 #endif

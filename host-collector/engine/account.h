@@ -7,8 +7,8 @@
 #include "host-collector/analyze/stall/builder.h"
 #include "host-collector/engine/pipeline.h"
 
-/* Replaces what an earlier call gave. damaged_bytes: bytes of the recording that contain no valid
- * frame. Returns 0 or -ENOMEM. */
+/* Gives `b` what `p` knows now, instead of what an earlier call gave. damaged_bytes: bytes of the
+ * recording that contain no valid frame. Returns 0 or -ENOMEM. */
 int account_give(const struct pipeline *p, const struct model *m, uint64_t damaged_bytes,
 		 struct report_builder *b);
 /* Returns true if the recording, or what was received so far, contradicts the times of this guest.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Keeps the tasks of all machines as a trace shows them. Each is announced with its process before
- * it first appears, and again when its name changes. This module escapes the names.
+ * Keeps the tasks of all machines (the host and the VMs) as a trace shows them. The trace gets the
+ * name and the process of a task before the task first appears, and again when its name changes.
+ * This module escapes the names.
  */
 #ifndef EXPORT_TASKS_H
 #define EXPORT_TASKS_H
@@ -41,7 +42,7 @@ struct task *tasks_get(struct tasks *x, uint32_t machine, int32_t tid);
 void tasks_named(struct tasks *x, uint32_t machine, const struct vs_event *e);
 /* Returns the track of a host task. */
 uint64_t tasks_track(struct tasks *x, int32_t tid);
-/* Returns a tid that stands for an unknown task on this CPU of the host. No trace has it. */
+/* Returns a tid that stands for an unknown task on this CPU of the host. No real task has it. */
 int32_t tasks_nobody(uint16_t cpu);
 bool tasks_is_nobody(int32_t tid);
 

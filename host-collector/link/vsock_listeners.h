@@ -35,7 +35,8 @@ struct vsock_carrier {
 /* Allocates the object. carrier: borrowed; NULL: vsock. Returns NULL on ENOMEM. */
 struct vsock_listeners *vsock_listeners_new(uv_loop_t *loop, const struct vsock_carrier *carrier,
 					    const struct vsock_listeners_events *events);
-/* Closes all listeners and frees the object. The loop must run once more. NULL is allowed. */
+/* Closes all listeners and frees the object. The next turn of the loop frees their handles. NULL is
+ * allowed. */
 void vsock_listeners_free(struct vsock_listeners *listeners);
 /* Listens on exactly these ports, at most VSOCK_PORTS_MAX. Call it about every 100 ms: a port that
  * cannot be bound is tried again every 2 s. */

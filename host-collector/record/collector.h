@@ -98,8 +98,8 @@ void collector_stop(struct collector *c);
 /* Switches the level at which KVM and the block layer are captured. Returns 0 or -errno;
  * -EOPNOTSUPP: the level needs BPF. */
 int collector_level(struct collector *c, enum capture_level level);
-/* Stops the collector if it runs, and frees it. The loop must run once more before it is closed.
- * NULL is allowed. */
+/* Stops the collector if it runs. The next turn of the loop frees it, so close the loop only after
+ * that. NULL is allowed. */
 void collector_close(struct collector *c);
 
 /* An agent sends ten heartbeats per second. After this time without a frame it is reported as

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Records the truth of a run: each state of its vCPUs and guest CPUs with the cause that put it
- * there, as the simulation set it. The truth does not depend on clocks, losses or the rules of the
- * analysis. Computes from these the incidents that a perfect report would show, in the report's
- * fields.
+ * Records the truth of a simulated run: each state of its vCPUs and guest CPUs, and the cause for
+ * which the simulation set it. The truth does not depend on clocks, losses or the rules of the
+ * analysis. From these states it computes the incidents that a perfect report would show, with the
+ * members of a report.
  */
 #ifndef SIMULATE_TRUTH_H
 #define SIMULATE_TRUTH_H
@@ -143,8 +143,9 @@ struct sim_jobs;
 
 struct truth_header {
 	const char *scenario, *about;
-	uint64_t seed, raw0;
-	double loss;
+	uint64_t seed;
+	uint64_t raw0;               /* CLOCK_MONOTONIC_RAW ns at the begin of the run */
+	double loss;                 /* share of the events that are lost, 0 to 1 */
 	bool kvm_events, interrupts; /* which events the recording contains */
 	const struct sim_jobs *jobs; /* NULL: none */
 };
@@ -161,7 +162,7 @@ void truth_fini(struct truth *t);
 /* From now on, the CPU is in `state` because of `cause`. culprit: pid of the culprit, 0 none. */
 void truth_phase(struct truth *t, uint32_t cpu, enum sim_state state, enum sim_cause cause,
 		 int32_t culprit);
-/* Note that the guest's clock was stepped, or read. */
+/* Call these when the guest's clock is stepped, and when the guest reads it. */
 void truth_clock_step(struct truth *t);
 void truth_clock_reading(struct truth *t);
 void truth_switch(struct truth *t, uint32_t cpu, int32_t pid, const char *comm);
@@ -170,10 +171,10 @@ void truth_interrupt(struct truth *t, uint32_t cpu, int64_t begin, const char *k
 /* The handler of `taken` begins now. Sets the time of the handler. */
 void truth_handled(struct truth *t, uint32_t cpu, enum truth_source source,
 		   struct truth_taken taken);
-/* The handler of a lost interrupt begins now. */
+/* The handler of an interrupt that was lost since `begin` begins now. */
 void truth_lost(struct truth *t, uint32_t cpu, int64_t begin, uint8_t vector);
-/* Writes the incidents of all VMs as JSON, and separately those that are slightly shorter than the
- * threshold, which a report may show or not. Returns 0 or -errno. */
+/* Writes the incidents of all VMs as JSON. Incidents that are slightly shorter than the threshold
+ * are in a list of their own, because a report may or may not show them. Returns 0 or -errno. */
 int truth_write(const struct truth_vm *vms, size_t n, const struct truth_header *header, FILE *to);
 
 #endif

@@ -31,7 +31,8 @@ struct interrupt_source {
 
 struct interrupts;
 
-/* With than_ns, shorter ones do not count. finish() counts the windows that are still open. */
+/* With than_ns, shorter interrupts and softirqs do not count. finish() counts the windows that are
+ * still open. */
 extern const struct analysis interrupts_analysis;
 /* Returns source number `index`, NULL past the last. Borrowed. Keeps 4096 sources, because a
  * guest chooses its numbers; further ones replace the least recently seen. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The table `ticks`: counts a guest CPU's timer ticks and finds what delayed late ones. Time in
- * which the vCPU was outside the guest after the tick was due is the host's part. The rest means
- * that the guest had interrupts off (for at least that long, because only the part after the due
- * time delays the tick), or that the host's timer was late.
+ * The table `ticks`: counts a guest CPU's timer ticks and finds what delayed the late ones. The
+ * delay of a tick begins when the tick was due and ends with its handler. The part of the delay in
+ * which the vCPU was outside the guest is the host's. In the rest, the guest had interrupts off
+ * (possibly also before the tick was due), or the host's timer was late.
  *
- * A tick is judged if the CPU was not idle since the tick before it (an idle CPU has no ticks), and
- * only after two consecutive ticks came in time (the CPU may have stopped its tick). A tick is due
- * one tick interval of the guest's kernel after the one before. Other timers use the same vector;
- * they can only make the due time later. A tick is late if it comes an eighth of the interval after
- * it was due.
+ * A tick is due one tick interval of the guest's kernel after the one before. Other timers use the
+ * same vector; they can only make the due time later. A tick is late if its delay is at least an
+ * eighth of the interval. A tick is judged only if the CPU was not idle since the tick before it
+ * (an idle CPU has no ticks), and only after two consecutive ticks came in time (the CPU may have
+ * stopped its tick).
  */
 #ifndef TABLES_TICKS_H
 #define TABLES_TICKS_H

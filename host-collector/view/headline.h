@@ -14,7 +14,7 @@ enum { HEADLINE_LINES_MAX = 24, HEADLINE_LINE_BYTES = 1536 };
 struct headline {
 	char count[160];                /* "3 stalls in 13.2 s" */
 	char rest[HEADLINE_LINE_BYTES]; /* rest of that sentence: ", the longest ..." or "." */
-	size_t n_lines; /* number of further sentences; those that cannot tell come first */
+	size_t n_lines; /* number of further sentences; first those that say "cannot tell" */
 	char lines[HEADLINE_LINES_MAX][HEADLINE_LINE_BYTES];
 };
 

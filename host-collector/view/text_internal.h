@@ -10,7 +10,7 @@ enum { TEXT_LABEL_COLUMNS = 12 };
 
 enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
 
-/* Advice that the report has given; it is not repeated. Bits per enum. */
+/* Advice that the report has given and does not repeat. Bit n: value n of the enum. */
 struct page_advice {
 	uint32_t verdicts, missing;
 };
@@ -27,13 +27,13 @@ struct what_text {
 	char text[128];
 };
 
-/* Returns the terminal's sequence for a colour; "" without colours. */
+/* Returns the escape sequence that sets a colour; "" if the report has no colours. */
 const char *page_colour(const struct page *p, enum colour c);
 /* Returns what the guest CPU was doing: "task victim (50)", "softirq TIMER in victim (50)". */
 struct what_text incident_what(const struct incident *i);
 /* Writes the block of one incident. */
 void incident_write(const struct page *p, const struct incident *i);
-/* Writes what a soft lockup line of a guest's log says, after `head`. */
+/* Writes `head`, then what a soft lockup line of a guest's log says. */
 void watchdog_write(const struct page *p, const struct report_watchdog *w, const char *head);
 /* Returns true if the guest of this VM was not recorded. */
 bool vm_is_host_only(const struct report *r, uint32_t vm);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A small QMP client: JSON lines over QEMU's monitor socket. It sends one command at a time and
- * waits for the answer up to a time limit. Events that arrive meanwhile are kept; qmp_events()
- * reads later ones when the descriptor is readable. All commands together may wait for twice the
- * limit; further commands fail. Not thread-safe.
+ * waits for the answer up to a time limit. Events that arrive meanwhile are kept until
+ * qmp_events(), which also reads new ones. All commands together may wait for twice the limit;
+ * further commands fail. Not thread-safe.
  */
 #ifndef VM_QMP_H
 #define VM_QMP_H

@@ -7,10 +7,10 @@
  *
  * The joiner (chain_internal.h) matches events by vCPU, vector and order. An accept sets the
  * vector's bit in the local APIC (IRR). Further accepts before the injection coalesce with the
- * first. The handler that follows the injection belongs to it. Without an injection event (posted
- * interrupts, a KVM without that tracepoint), the handler clears the bit. The guest reports Linux
- * irq numbers, not vectors; injections show which irq has which vector. A guest's stamp may precede
- * its cause by at most the clocks' error.
+ * first. The handler that follows the injection belongs to the chain. Without an injection event
+ * (posted interrupts, a KVM without that tracepoint), the handler clears the bit. The guest reports
+ * Linux irq numbers, not vectors; injections show which irq has which vector. A guest's stamp may
+ * precede its cause by at most the clocks' error.
  *
  * Lost events: a chain whose handler may have run without an event is incomplete. Incomplete chains
  * are counted in chain_group.torn and in no other figure. A gap of a pCPU can hide an injection
@@ -82,11 +82,11 @@ enum chain_stage {
 
 /* A division of the time from chain.begin to the handler. The parts sum to that time. */
 enum chain_place {
-	CHAIN_PLACE_NOT_SCHEDULED,  /* the vCPU thread wanted a pCPU */
+	CHAIN_PLACE_NOT_SCHEDULED,  /* the vCPU thread was runnable and had no pCPU */
 	CHAIN_PLACE_ASLEEP,         /* halted (or blocked) until woken */
 	CHAIN_PLACE_EXIT_HANDLING,  /* on a pCPU in KVM or the VMM */
 	CHAIN_PLACE_INTERRUPTS_OFF, /* in the guest, which did not take interrupts */
-	CHAIN_PLACE_DELIVERY, /* in the guest: until it was kicked out, and from entry to handler */
+	CHAIN_PLACE_DELIVERY, /* in the guest: until KVM kicked it out, and from entry to handler */
 	CHAIN_PLACE_UNKNOWN,  /* the vCPU's state is not known */
 	CHAIN_PLACE_COUNT
 };
@@ -209,9 +209,9 @@ void chains_free(struct chains *x);
 /* Replaces chain_options.closed and its context. */
 void chains_watch(struct chains *x, void (*closed)(void *context, const struct chain *c),
 		  void *context);
-/* Closes the open chains; call it after the last event. Does nothing for chains that are shared. A
- * chain that is still pending is counted in no group. If it is lost, its trouble is updated up to
- * this time. */
+/* Closes the open chains; call it after the last event. Does nothing for the result of
+ * chains_share(). A chain whose interrupt is still pending is counted in no group. If it is lost,
+ * its trouble is updated up to this time. */
 void chains_finish(struct chains *x);
 /* Clears groups, slowest chains and troubles. Open chains stay open. */
 void chains_clear(struct chains *x);

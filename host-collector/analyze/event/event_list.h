@@ -27,9 +27,8 @@ void event_list_free(struct event_list *l); /* NULL is allowed */
 uint64_t event_list_left_out(const struct event_list *l);
 /* Returns the number of events that were written. */
 uint64_t event_list_written(const struct event_list *l);
-/* Writes one event as a line of text, without its stack. `origin_ns`: the time that the line shows
- * as
- * 0. */
+/* Writes one event as a line of text, without its stack. The line shows its time since
+ * `origin_ns`. */
 void event_text_write(struct event_row *row, int64_t origin_ns, FILE *out);
 /* Writes the values of the event's own fields that are shown, as a JSON object. */
 void event_json_fields(struct event_row *row, FILE *out);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Joins each event A with the event B of the same key that follows it to a pair. A and B may be on
- * the host, in a guest, or one on each side. docs/pairs.md describes the algorithm with an example.
+ * Makes a pair of each event A and the next event B of the same key, unless another A comes before
+ * B. A and B may be on the host, in a guest, or one on each side. docs/pairs.md describes the
+ * algorithm with an example.
  *
- * The groups of choices (each -e) follow each other: stage i leads from group i to group i + 1.
- * Memory is bounded: open_max keys wait for their B, pending_max pairs wait for the states of their
- * vCPU, PAIR_ROWS_MAX rows are counted.
+ * Each -e is a group of choices. Stage i pairs the events of group i with those of group i + 1. A
+ * pair that counts is a call. A pair is past losses if another A or B of its key may have been lost
+ * between its two events, so that the pair may be wrong.
+ *
+ * Memory is bounded: at most open_max keys wait for their B, and at most pending_max pairs wait for
+ * the states of their vCPU; there are at most PAIR_ROWS_MAX rows.
  */
 #ifndef EVENT_PAIRS_H
 #define EVENT_PAIRS_H
@@ -20,7 +24,7 @@ enum {
 	PAIR_ROWS_MAX = 4096,
 	PAIR_KEPT_MAX = 64,
 	PAIR_KEY_BYTES = 24,
-	PAIR_ROUND_PAIRS = 4096, /* of a live joiner */
+	PAIR_ROUND_PAIRS = 4096, /* round_pairs of a live joiner */
 };
 
 #define PAIR_ROUND_NS 600000000000ll
@@ -40,10 +44,10 @@ struct pairs_options {
 	size_t kept;
 	int64_t than_ns, lower_ns;
 	const struct narrow *narrow; /* the events that it selects; NULL: all. Borrowed. */
-	/* For events that have no end: pairs past losses are decided in rounds of this many pairs,
-	 * or of PAIR_ROUND_NS. A pair is decided as soon as the evidence of its round and of the
-	 * round before is enough, else when its round ends. 0: pairs_finish() decides, over all
-	 * pairs. Not together with per_key. */
+	/* For a live stream, which has no end: whether pairs past losses are calls is decided in
+	 * rounds of this many pairs, or of PAIR_ROUND_NS. A pair is decided as soon as the evidence
+	 * of its round and of the round before is enough, at the latest when its round ends. 0:
+	 * pairs_finish() decides, over all pairs. Not together with per_key. */
 	uint64_t round_pairs;
 	/* Receives each pair that counts as a call, or that will count as one if pairs past losses
 	 * become calls, as soon as that is known. May be NULL. */
@@ -58,7 +62,7 @@ struct pairs_options {
 struct pair_key {
 	enum expr_type type;
 	uint64_t number;           /* of a text: a hash */
-	char text[PAIR_KEY_BYTES]; /* of a text: its begin */
+	char text[PAIR_KEY_BYTES]; /* of a text: its first bytes */
 	bool hex;                  /* a field that is shown in hexadecimal */
 	/* The key belongs to VM `vm`: the same value in another VM is another key. */
 	bool of_vm;
@@ -79,20 +83,21 @@ struct pair {
 	struct pair_key key;
 	struct pair_end from, to;
 	int64_t duration_ns;
-	uint64_t error_ns; /* the true duration is at most this far away; UINT64_MAX: unbounded */
+	uint64_t error_ns; /* bound on the error of duration_ns; UINT64_MAX: unbounded */
 	bool states_known;
 	struct state_times_ns states; /* of the vCPU, between both events */
 	bool past_losses;             /* see struct pair_row */
-	bool past_both;               /* counted in past_both there, not in past_losses */
+	bool past_both;               /* the row counts it in past_both, not in past_losses */
 	/* Only in the call of `settled`, and with with_fields; NULL: there was no memory. */
 	const struct pair_fields *from_fields, *to_fields;
-	bool is_call; /* known already; past losses only with round_pairs */
+	/* The pair is already known to be a call. Without round_pairs, never true past losses. */
+	bool is_call;
 };
 
 /* Calls of one kind. */
 struct pair_calls {
 	struct histogram times;
-	uint64_t beyond;      /* calls that than_ns or lower_ns selects */
+	uint64_t beyond;      /* calls of at least than_ns; with lower_ns, below lower_ns */
 	uint64_t error_ns;    /* largest error of a call's duration; UINT64_MAX: unbounded */
 	uint64_t with_states; /* calls whose vCPU's states are known */
 	struct state_times_ns states; /* their sum */
@@ -104,11 +109,11 @@ struct pair_row {
 	struct pair_key key; /* type EXPR_NONE: all keys */
 	/* After pairs_finish() including the pairs past losses that became calls. */
 	struct pair_calls calls;
-	/* past_losses: pairs between whose events a begin or an end may have been lost, but not
-	 * both. past_both: pairs between whose events both may have been lost, each in a loss of
+	/* Pairs past losses that are not decided yet. past_losses: either an A or a B may have been
+	 * lost between both events. past_both: an A and a B may have been lost, each in a loss of
 	 * few events. pairs_finish() counts them as calls or as incomplete. */
 	struct pair_calls past_losses, past_both;
-	uint64_t calls_past_losses; /* those of either kind that became calls */
+	uint64_t calls_past_losses; /* pairs of both kinds that became calls */
 	uint64_t calls_past_both;   /* of these, the pairs of past_both */
 	/* Expected number of wrong pairs among the calls of the stage, if pairs past losses became
 	 * calls because losses were rare; else 0. */
@@ -127,28 +132,31 @@ unsigned pairs_stages(const struct event_choices *choices, bool cycle);
 struct pairs *pairs_new(struct model *m, const struct event_choices *choices,
 			const struct pairs_options *options);
 void pairs_free(struct pairs *p); /* NULL is allowed */
-/* Counts what still waits; call it after model_finish(). Returns 0 or -ENOMEM. */
+/* Counts the events and pairs that still wait; call it after model_finish(). Returns 0 or -ENOMEM.
+ */
 int pairs_finish(struct pairs *p);
 
-/* Calls `take` for each pair that was found and is not settled yet, and that would be a call, or
- * may be one past losses, if it were settled now. */
+/* Calls `take` for each pair that still waits for the states of its vCPU or for late reports of
+ * losses. Leaves out pairs that are ambiguous or incomplete by what is known so far. */
 void pairs_pending_each(const struct pairs *p, void (*take)(void *context, const struct pair *pair),
 			void *context);
 
-/* Return row and kept pair number i, or NULL behind the last. Rows by stage, then by total time;
- * pairs in the order in which `kept` selects them. Valid until pairs_free(). */
+/* Return row number i and kept pair number i, or NULL behind the last. Rows are ordered by stage,
+ * then by total time; pairs from the longest, with lower_ns from the shortest. Valid until
+ * pairs_free(). */
 const struct pair_row *pairs_row(const struct pairs *p, size_t i);
 const struct pair *pairs_kept(const struct pairs *p, size_t i);
 /* Writes "A -> B" of a stage. Returns `out`. */
 const char *pairs_stage_name(const struct pairs *p, unsigned stage, char *out, size_t out_bytes);
-/* Writes a key for people. Returns `out`. */
+/* Writes a key as reports show it; "all" for all keys. Returns `out`. */
 const char *pair_key_text(const struct pair_key *key, char *out, size_t out_bytes);
 
 /* Numbers of events, keys and pairs that were counted differently from the rest, or not at all. */
 struct pairs_limits {
 	uint64_t without_key; /* events whose key is missing */
 	uint64_t evicted;     /* keys given up because too many were open */
-	/* Calls in the last row of a stage, because there are too many keys. */
+	/* Pairs and unpaired events that the last row of their stage counts, because there are more
+	 * than PAIR_ROWS_MAX keys. */
 	uint64_t keys_joined;
 	uint64_t states_given_up; /* pairs whose states did not arrive in time */
 };

@@ -33,11 +33,10 @@ struct flame_node {
 	uint32_t parent, child, next; /* first child, next sibling; FLAME_NONE: none */
 	double ns[2];                 /* by enum flame_side, including children; normalised */
 	double self_ns[2];
-	double width_ns; /* width that both sides need, ns: the larger self_ns, summed over the
-			    frame and its descendants */
-	/* In how many slices of each side it has time. */
-	unsigned slices[2];
-	double p; /* p-value of a comparison, 1 if not tested */
+	double width_ns;    /* width that both sides need, ns: the larger self_ns, summed over the
+			       frame and its descendants */
+	unsigned slices[2]; /* number of slices of each side in which the frame has time */
+	double p;           /* p-value of a comparison, 1 if not tested */
 	bool significant;
 };
 
