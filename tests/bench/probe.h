@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What benches of probes share: a load of two processes that pass a byte to and fro, and its price.
- */
+/* Shared by the benchmarks of the captures: a load of two processes that pass a byte to and fro,
+ * and a measure of its CPU time. */
 #ifndef BENCH_PROBE_H
 #define BENCH_PROBE_H
 
@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* CPU time of this process, with the probes that run in it, without what others steal. */
+/* Returns the CPU time of this process. It includes the BPF programs that run in this process, and
+ * not the time in which other tasks have the CPU. */
 static inline uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -29,8 +30,8 @@ static inline void pin(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Side 0 or 1 of so many round trips over two pipes: each is two context switches if both share a
- * CPU. False: a pipe broke. */
+/* Runs side 0 or 1 of `round_trips` round trips over two pipes. Each causes two context switches if
+ * both sides run on the same CPU. Returns false if a pipe broke. */
 static inline bool pass_bytes(int side, int round_trips, const int to[2], const int back[2])
 {
 	char byte = 0;

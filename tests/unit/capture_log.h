@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the tests of both captures share: a log of all events, and questions to it. */
+/* Shared by the tests of the host's and the guest's capture: a log of all events, and searches in
+ * it. */
 #ifndef TESTS_UNIT_CAPTURE_LOG_H
 #define TESTS_UNIT_CAPTURE_LOG_H
 
@@ -27,12 +28,12 @@
 #include "bpf/backend/capture_open.h"
 #include "bpf/capture/capture_internal.h"
 
-/* The ways to capture, each of which must pass the same tests. */
+/* The backends, and the builds of the BPF backend. Each must pass the same tests. */
 struct variant {
 	const char *name;
 	enum backend_choice backend;
 	bool raw_tracepoints;
-	bool shared; /* through a capture for several users; of hosts only */
+	bool shared; /* a capture for several users; only of a host */
 };
 
 static const struct variant variants[] = {
@@ -43,7 +44,7 @@ static const struct variant variants[] = {
 
 enum { N_VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 
-/* Says why if it cannot work here. */
+/* Returns whether this variant works on this machine; prints the reason if not. */
 static inline bool variant_works(const struct variant *v, enum capture_kind kind)
 {
 	const struct capture_options options = {
@@ -73,7 +74,7 @@ struct log {
 	size_t n, capacity;
 	struct logged_stack *stacks; /* the first LOGGED_STACKS_MAX */
 	size_t n_stacks;
-	/* What the sink checks while events arrive. */
+	/* log_events() checks with these what arrives. */
 	uint64_t latest[VS_CPU_COLLECTOR];
 	uint32_t next_seq[VS_CPU_COLLECTOR];
 	uint64_t gaps[VS_CPU_COLLECTOR];
@@ -139,7 +140,7 @@ static inline void sleep_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* Everything that happened before the call. */
+/* Appends all events that happened before the call. */
 static inline void drain(struct capture *c, struct log *log)
 {
 	const struct capture_sink sink = {.events = log_events, .stack = log_stack, .context = log};
@@ -147,7 +148,7 @@ static inline void drain(struct capture *c, struct log *log)
 
 	if (lag.tv_nsec)
 		nanosleep(&lag, NULL);
-	if (c->backend->sample) { /* a shared one, which has just been emptied or will be now */
+	if (c->backend->sample) { /* shared: a sample reads the rings, at most once in 5 ms */
 		struct clock_sample sample;
 
 		sleep_ms(6);
@@ -156,7 +157,7 @@ static inline void drain(struct capture *c, struct log *log)
 	assert_true(capture_drain(c, &sink) >= 0);
 }
 
-/* Others may fill the rings meanwhile, so they are never left alone for long. */
+/* Drains every 10 ms for `ms`, because other tasks of the machine fill the rings too. */
 static inline void drain_for(struct capture *c, struct log *log, long ms)
 {
 	for (long slept = 0; slept < ms; slept += 10) {
@@ -185,7 +186,7 @@ static inline void pin(int cpu)
 	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
 }
 
-/* Any two CPUs we may run on; both the same on a machine with one. */
+/* Stores two CPUs on which this process may run; twice the same one if there is only one. */
 static inline void two_cpus(int cpus[2])
 {
 	cpu_set_t set;
@@ -202,7 +203,8 @@ static inline void two_cpus(int cpus[2])
 
 enum { BUSY_MAX = 256 };
 
-/* Some kernels' perf shows nothing that interrupts a CPU's idle task: so that none idles. */
+/* Keeps all CPUs busy, because perf on some kernels records nothing that interrupts an idle task.
+ * cpus_let_go() ends that. */
 static inline size_t cpus_keep_busy(pid_t busy[BUSY_MAX])
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
@@ -257,7 +259,7 @@ static inline bool find_name(const struct log *log, int pid, int tgid, const cha
 	return false;
 }
 
-/* The ids of the BPF programs that a process holds. */
+/* Stores the ids of the BPF programs that a process holds; returns their number. */
 static inline size_t programs_of(pid_t pid, uint32_t *ids, size_t max)
 {
 	char path[300], line[128];
@@ -299,7 +301,7 @@ static inline size_t programs_alive(const uint32_t *ids, size_t n)
 	return alive;
 }
 
-/* How many perf events a process holds open. */
+/* Returns how many perf events a process holds open. */
 static inline size_t perf_events_of(pid_t pid)
 {
 	char path[300], target[64];
@@ -322,7 +324,8 @@ static inline size_t perf_events_of(pid_t pid)
 	return n;
 }
 
-/* perf's events live as long as their descriptors, which a process cannot outlive. */
+/* Closing a capture closes its perf events. The end of the process needs no test: the kernel closes
+ * the descriptors, and with them the events. */
 static inline void check_no_perf_event_stays(struct capture *(*open_one)(void))
 {
 	const size_t before = perf_events_of(getpid());

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Longer stories for the analyses: a list of events that helpers add to in any order and that is
- * sorted by time before it is told. The scene: one vCPU on pCPU 0, guest tasks 42 and 50, timer
- * ticks every 4 ms while the guest runs.
+ * Longer stories for the tests of analyses. A tale is a list of events: helpers add events in any
+ * order, and tale_play() sorts them by time and feeds them to a model. All tales have one vCPU on
+ * pCPU 0, the guest tasks 42 and 50, and timer ticks every 4 ms while the guest runs.
  */
 #ifndef TESTS_MODEL_TALE_H
 #define TESTS_MODEL_TALE_H
@@ -22,16 +22,16 @@ struct tale {
 	size_t n;
 	struct timeline_event events[TALE_MAX];
 	size_t n_vmm;
-	struct tale_vmm { /* what QEMU says, in order */
+	struct tale_vmm { /* the VMM's notes, in order of time */
 		int64_t t_us;
 		enum note_kind kind;
 	} vmm[TALE_VMM_MAX];
-	struct quotas quotas; /* readings, on their way, of... */
-	const char *cgroup;   /* NULL: nobody says */
+	struct quotas quotas; /* readings of the quota that the model has not got yet */
+	const char *cgroup;   /* cgroup of the quota; NULL: unknown */
 	uint64_t quota_us;
-	void (*prepare)(struct model *m); /* NULL: nothing more is known at first */
-	int64_t log_us;
-	const char *log; /* NULL: none */
+	void (*prepare)(struct model *m); /* called before the first event; NULL: none */
+	int64_t log_us;                   /* time of `log` */
+	const char *log;                  /* a line of the host's kernel log; NULL: none */
 };
 
 static inline void tale_add(struct tale *t, struct timeline_event event)
@@ -47,7 +47,8 @@ static inline void tale_vmm(struct tale *t, int64_t t_us, enum note_kind kind)
 	t->vmm[t->n_vmm++] = (struct tale_vmm){t_us, kind};
 }
 
-/* vCPU 0's quota by the counter of its cgroup, which `n_vcpus` share. */
+/* Adds a reading of the quota of vCPU 0: its cgroup, which `n_vcpus` vCPUs share, was throttled for
+ * `throttled_us` between `from_us` and `until_us`. */
 static inline void tale_quota(struct tale *t, int64_t from_us, int64_t until_us, uint32_t n_vcpus,
 			      int64_t throttled_us)
 {
@@ -61,7 +62,7 @@ static inline void tale_quota(struct tale *t, int64_t from_us, int64_t until_us,
 	assert_int_equal(quotas_add(&t->quotas, NULL, &reading), 0);
 }
 
-/* A line of the host's kernel log. */
+/* Sets the line of the host's kernel log. */
 static inline void tale_log(struct tale *t, int64_t t_us, const char *text)
 {
 	t->log_us = t_us;
@@ -78,7 +79,8 @@ static inline void tale_ticks(struct tale *t, int64_t from_us, int64_t to_us, in
 	}
 }
 
-/* The first 200 ms of every tale: task 42 computes, its ticks show their rate; 50 takes over. */
+/* Begins a tale with 200 ms in which task 42 computes and the ticks show their interval. Then task
+ * 50 takes over. */
 static inline void tale_begin(struct tale *t)
 {
 	t->n = t->n_vmm = 0;
@@ -94,7 +96,8 @@ static inline void tale_begin(struct tale *t)
 	ADD(t, SWITCH(VM, 200000, 0, 42, 50, 1));
 }
 
-/* Host: the vCPU thread is off its CPU; it comes back by a wake-up unless it was preempted. */
+/* On the host, task `instead` runs in place of the vCPU thread, which leaves its pCPU with `state`.
+ * Unless it was preempted, a wake-up brings it back. */
 static inline void tale_away(struct tale *t, int64_t from_us, int64_t to_us, uint32_t state,
 			     int32_t instead)
 {
@@ -104,7 +107,7 @@ static inline void tale_away(struct tale *t, int64_t from_us, int64_t to_us, uin
 	ADD(t, SWITCH(HOST, to_us, 0, instead, TID0, instead ? VS_TASK_RUNNING : 0));
 }
 
-/* The guest idles, and its VM is stopped by a signal from 300 to 700 ms. */
+/* The guest idles, and a signal stops its VM from 300 to 700 ms. */
 static inline void tale_idle_and_stopped(struct tale *t)
 {
 	tale_begin(t);
@@ -116,7 +119,7 @@ static inline void tale_idle_and_stopped(struct tale *t)
 	ADD(t, SWITCH(VM, 721000, 0, 50, 42, 1));
 }
 
-/* The same of a guest without an agent. */
+/* The same with a guest without an agent: only the host's events. */
 static inline void tale_silent_and_stopped(struct tale *t)
 {
 	t->n = t->n_vmm = 0;
@@ -138,7 +141,7 @@ static inline int tale_order(const void *a, const void *b)
 static inline void tale_play(struct tale *t, struct model *m)
 {
 	struct pauses pauses = {0};
-	uint32_t number; /* 1, as tale_quota() has it */
+	uint32_t number; /* becomes 1, as tale_quota() expects */
 
 	qsort(t->events, t->n, sizeof(*t->events), tale_order);
 	for (size_t i = 0; i < t->n_vmm; i++)
