@@ -23,7 +23,7 @@ static const struct option_spec agent_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = ROW(psk),
 	 .value = "FILE",
-	 .help = "for tls: a line IDENTITY:KEY, the key in hexadecimal digits"},
+	 .help = "with tls: the file with one line IDENTITY:KEY, KEY in hexadecimal digits"},
 	{.name = "insecure-plain-tcp",
 	 .type = OPTION_FLAG,
 	 .offset = ROW(insecure_plain_tcp),
@@ -91,8 +91,8 @@ static const struct option_spec agent_option_table[] = {
 	 .min = 1,
 	 .max = 100,
 	 .bare_unit = "%",
-	 .help = "stop what the host requested in addition when the agent uses more than this share "
-		 "of one CPU (default 20%)"},
+	 .help = "above this share of one CPU, the agent stops for 60 s the stack samples and "
+		 "events that the host requested (default 20%)"},
 	{.name = "max-memory",
 	 .type = OPTION_SIZE,
 	 .offset = ROW(max_memory_bytes),
@@ -100,7 +100,8 @@ static const struct option_spec agent_option_table[] = {
 	 .min = 8 * MIB,
 	 .max = 4096 * MIB,
 	 .bare_unit = "M",
-	 .help = "stop it also when the agent uses more memory than this (default 64M)"},
+	 .help = "do the same as for --max-cpu if the agent uses more memory than this "
+		 "(default 64M)"},
 	{.name = "policy",
 	 .type = OPTION_STRING,
 	 .offset = ROW(policy),
@@ -160,9 +161,10 @@ const struct command agent_command = {
 		"  strings = yes|no      texts, such as names of tasks and files (default no)\n"
 		"  max_events = N        up to 16 (default 16)\n"
 		"  rate = N              hits per second and CPU, all events together (default 20000)\n"
-		"Pointers leave as hashes with a random key. Of more hits than rate, the rest is "
-		"counted; an event\n"
-		"that floods for 2 s is detached.\n",
+		"The agent sends pointers as hashes with a random key. It only counts the hits above "
+		"the rate. If\n"
+		"for 2 s these are more than the hits within it, the agent detaches the event with the "
+		"most hits.\n",
 	.exits = "  0  ended by --run-for or a signal; --doctor: the agent can capture\n"
 		 "  1  internal failure\n"
 		 "  2  wrong usage\n"

@@ -66,8 +66,8 @@ static const struct option_spec bugreport_option_table[] = {
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct bugreport_arguments, narrow.around),
 	 .value = "N",
-	 .help = "only the time of stall number N of `vcpuscope report`, with as much time before "
-		 "and after it (at least 100ms, at most 1s)",
+	 .help = "only the time of stall number N of `vcpuscope report`, extended on each side by "
+		 "the length of the stall (at least 100ms, at most 1s)",
 	 .min = 1,
 	 .max = UINT32_MAX},
 	{.name = "names",
@@ -530,7 +530,7 @@ const struct command command_bugreport = {
 	.options = bugreport_option_table,
 	.n_options = sizeof(bugreport_option_table) / sizeof(bugreport_option_table[0]),
 	.examples =
-		"  sudo vcpuscope bugreport run.vcs --around 2 -o - >stall.tar   # it is yours\n"
+		"  sudo vcpuscope bugreport run.vcs --around 2 -o - >stall.tar   # your file, not root's\n"
 		"  sudo vcpuscope bugreport             # without a recording\n"
 		"  tar -xOf stall.tar vcpuscope-bugreport/README.txt   # what it contains\n",
 	.run = bugreport_run,

@@ -17,10 +17,10 @@ struct event_arguments {
 		.offset = (at) + offsetof(struct event_arguments, events), .value = "EVENT",       \
 		.help = "also capture this event of the host: SYSTEM:NAME (a tracepoint), "        \
 			"kprobe:FUNCTION, kretprobe:FUNCTION, uprobe:SYMBOL@PATH or "              \
-			"usdt:PROVIDER:NAME@PATH, optionally with "                                \
-			"/FILTER/ATTRIBUTES/ behind it: hits in the VM's threads, with the "       \
-			"attribute untraced in any task; with guest: before it, this event of "    \
-			"the guest, if its owner allows it (docs/events.md); may be repeated"      \
+			"usdt:PROVIDER:NAME@PATH, optionally followed by /FILTER/ATTRIBUTES/; in " \
+			"the VM's threads, or with the attribute untraced in all tasks. With the " \
+			"prefix guest: an event of the guest, if the guest's owner allows it "     \
+			"(docs/events.md); may be repeated"                                        \
 	}
 
 /* Resolves the events of the command line for this machine, and adds those of the guest to `guest`.

@@ -34,7 +34,7 @@ static const struct option_spec events_option_table[] = {
 	{.name = "PATTERN",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct events_arguments, operands[1]),
-	 .help = "list only events whose name fits this pattern of the shell: 'kvm:*', '*irq*' "
+	 .help = "list only events whose name matches this shell pattern: 'kvm:*', '*irq*' "
 		 "(default: all)"},
 	{.name = "event",
 	 .letter = 'e',
@@ -47,7 +47,7 @@ static const struct option_spec events_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct events_arguments, vm),
 	 .value = "NAME",
-	 .help = "list what can be recorded of this VM, which runs: also all tracepoints of the "
+	 .help = "list what can be recorded of this running VM, including all tracepoints of the "
 		 "host's kernel, for `record -e`"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,

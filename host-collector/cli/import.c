@@ -72,8 +72,8 @@ static const struct option_spec import_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, offset),
 	 .value = "N",
-	 .help = "the host's clock minus the guest's clock, may be negative (default: the sync "
-		 "in the guest's trace.dat, else one clock, if the times overlap)"},
+	 .help = "the host's clock minus the guest's clock, may be negative (default: from the "
+		 "sync in the guest's trace.dat; without a sync 0, if the times overlap)"},
 	{.name = "guest-error-ns",
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct import_arguments, error_ns),

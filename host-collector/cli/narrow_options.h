@@ -60,8 +60,8 @@ struct narrow_arguments {
 	{                                                                                           \
 		.name = "around", .type = OPTION_NUMBER,                                            \
 		.offset = (at) + offsetof(struct narrow_arguments, around), .value = "N",           \
-		.help = "only the time of stall number N of `vcpuscope report`, with as much time " \
-			"before and after it (at least 100ms, at most 1s)",                         \
+		.help = "only the time of stall number N of `vcpuscope report`, extended on each "  \
+			"side by the length of the stall (at least 100ms, at most 1s)",             \
 		.min = 1, .max = UINT32_MAX                                                         \
 	}
 

@@ -26,8 +26,8 @@ static const struct option_spec query_option_table[] = {
 	{.name = "SQL",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct query_arguments, sql),
-	 .help = "a SELECT over the tables events, spans, incidents and recording "
-		 "(docs/query.md); without it, their columns are listed"},
+	 .help = "a SELECT over the tables events, spans, incidents and recording, and over "
+		 "pairs(A, B, KEY) (docs/query.md); without it, their columns are listed"},
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct query_arguments, format),

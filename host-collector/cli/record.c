@@ -88,9 +88,9 @@ static const struct option_spec record_option_table[] = {
 	 .offset = ROW(level),
 	 .value = "detail|summary",
 	 .help = "how much of KVM's and the block layer's events to record. detail: all "
-		 "events (default). summary: VM-exits that take 1 ms, or during which the "
-		 "vCPU leaves its pCPU; the others are counted by reason. SIGUSR1 switches to "
-		 "detail, SIGUSR2 to summary"},
+		 "events (default). summary: only VM-exits that take at least 1 ms, or during "
+		 "which the vCPU leaves its pCPU; the others are counted by reason. SIGUSR1 "
+		 "switches to detail, SIGUSR2 to summary"},
 	{.name = "backend",
 	 .type = OPTION_CHOICE,
 	 .offset = ROW(backend),

@@ -54,8 +54,8 @@ static const struct option_spec report_option_table[] = {
 	 .offset = offsetof(struct report_arguments, table.table),
 	 .help = "print a table instead of stalls: vcpu, tasks, waits, irq, exits, steal, or one of "
 		 "the tables that these consist of: pcpu, culprits, halts, delays, chains, "
-		 "slowest, overdue, ticks, faults, threads; or of what -e names: events, pairs, "
-		 "top, dist, rate"},
+		 "slowest, overdue, ticks, faults, threads; or a table of the events that -e names: "
+		 "events, pairs, top, dist, rate"},
 	REPORT_EVENTS_OPTION_ROWS(offsetof(struct report_arguments, events)),
 	{.name = "pair",
 	 .type = OPTION_LIST,
@@ -75,8 +75,8 @@ static const struct option_spec report_option_table[] = {
 	{.name = "all",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct report_arguments, all),
-	 .help = "report also long gaps of a guest CPU during which no task was kept from "
-		 "running"},
+	 .help = "also list the long run intervals of a guest CPU in which nothing else had to "
+		 "wait"},
 	{.name = "brief",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct report_arguments, brief),

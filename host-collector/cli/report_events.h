@@ -18,55 +18,61 @@ struct report_events_arguments {
 };
 
 /* at: offset of a struct report_events_arguments in the command's struct */
-#define REPORT_EVENTS_OPTION_ROWS(at)                                                                                                                                                                        \
-	{.name = "event",                                                                                                                                                                                    \
-	 .letter = 'e',                                                                                                                                                                                      \
-	 .type = OPTION_LIST,                                                                                                                                                                                \
-	 .offset = (at) + offsetof(struct report_events_arguments, events),                                                                                                                                  \
-	 .value = "EVENT,...",                                                                                                                                                                               \
-	 .help = "with events, pairs, top, dist and rate: the events (docs/events.md); for pairs, one -e for each stage"},                                                                                   \
-		{.name = "key",                                                                                                                                                                              \
-		 .type = OPTION_STRING,                                                                                                                                                                      \
-		 .offset = (at) + offsetof(struct report_events_arguments, key),                                                                                                                             \
-		 .value = "EXPR",                                                                                                                                                                            \
-		 .help = "with pairs: what the events of a pair have in common (default vcpu, or cpu if all are of one side)"},                                                                              \
-		{.name = "per-key",                                                                                                                                                                          \
-		 .type = OPTION_FLAG,                                                                                                                                                                        \
-		 .offset = (at) + offsetof(struct report_events_arguments, per_key),                                                                                                                         \
-		 .help = "with pairs: a row for each key"},                                                                                                                                                  \
-		{.name = "cycle",                                                                                                                                                                            \
-		 .type = OPTION_FLAG,                                                                                                                                                                        \
-		 .offset = (at) + offsetof(struct report_events_arguments, cycle),                                                                                                                           \
-		 .help = "with pairs: the last event leads to the first one again"},                                                                                                                         \
-		{.name = "lower",                                                                                                                                                                            \
-		 .type = OPTION_DURATION,                                                                                                                                                                    \
-		 .offset = (at) + offsetof(struct report_events_arguments, lower_ns),                                                                                                                        \
-		 .value = "10us",                                                                                                                                                                            \
-		 .help = "with pairs: show the shortest pairs below this, instead of the longest"},                                                                                                          \
-		{.name = "detail",                                                                                                                                                                           \
-		 .type = OPTION_STRING,                                                                                                                                                                      \
-		 .offset = (at) + offsetof(struct report_events_arguments, detail),                                                                                                                          \
-		 .value = "-1ms,+1ms,samevcpu,...",                                                                                                                                                          \
-		 .help = "with pairs: show what happened between the events of each shown pair, and so long before and after it; samevcpu, samecpu, sametask, samekey and hide<1ms select (docs/pairs.md)"}, \
-		{.name = "by",                                                                                                                                                                               \
-		 .type = OPTION_STRING,                                                                                                                                                                      \
-		 .offset = (at) + offsetof(struct report_events_arguments, by),                                                                                                                              \
-		 .value = "EXPR",                                                                                                                                                                            \
-		 .help = "with top, dist and rate: a row for each value of this"},                                                                                                                           \
-		{.name = "sum",                                                                                                                                                                              \
-		 .type = OPTION_STRING,                                                                                                                                                                      \
-		 .offset = (at) + offsetof(struct report_events_arguments, sum),                                                                                                                             \
-		 .value = "EXPR",                                                                                                                                                                            \
-		 .help = "with top: also the sum of this, by which the rows are sorted"},                                                                                                                    \
-		{.name = "value",                                                                                                                                                                            \
-		 .type = OPTION_STRING,                                                                                                                                                                      \
-		 .offset = (at) + offsetof(struct report_events_arguments, value),                                                                                                                           \
-		 .value = "EXPR",                                                                                                                                                                            \
-		 .help = "with dist: what is distributed"},                                                                                                                                                  \
-	{                                                                                                                                                                                                    \
-		.name = "every", .type = OPTION_DURATION,                                                                                                                                                    \
-		.offset = (at) + offsetof(struct report_events_arguments, every_ns),                                                                                                                         \
-		.value = "10ms", .help = "with rate: the length of an interval (default 10ms)"                                                                                                               \
+#define REPORT_EVENTS_OPTION_ROWS(at)                                                              \
+	{.name = "event",                                                                          \
+	 .letter = 'e',                                                                            \
+	 .type = OPTION_LIST,                                                                      \
+	 .offset = (at) + offsetof(struct report_events_arguments, events),                        \
+	 .value = "EVENT,...",                                                                     \
+	 .help = "with events, pairs, top, dist and rate: the events (docs/events.md); for "       \
+		 "pairs: -e A -e B, and -e C for a second stage from B to C"},                     \
+		{.name = "key",                                                                    \
+		 .type = OPTION_STRING,                                                            \
+		 .offset = (at) + offsetof(struct report_events_arguments, key),                   \
+		 .value = "EXPR",                                                                  \
+		 .help = "with pairs: what the events of a pair have in common "                   \
+			 "(default vcpu, or cpu if all are of one side)"},                         \
+		{.name = "per-key",                                                                \
+		 .type = OPTION_FLAG,                                                              \
+		 .offset = (at) + offsetof(struct report_events_arguments, per_key),               \
+		 .help = "with pairs: show a row for each key"},                                   \
+		{.name = "cycle",                                                                  \
+		 .type = OPTION_FLAG,                                                              \
+		 .offset = (at) + offsetof(struct report_events_arguments, cycle),                 \
+		 .help = "with pairs: the last event leads to the first one again"},               \
+		{.name = "lower",                                                                  \
+		 .type = OPTION_DURATION,                                                          \
+		 .offset = (at) + offsetof(struct report_events_arguments, lower_ns),              \
+		 .value = "10us",                                                                  \
+		 .help = "with pairs: show the shortest pairs, if shorter than this, "             \
+			 "instead of the longest"},                                                \
+		{.name = "detail",                                                                 \
+		 .type = OPTION_STRING,                                                            \
+		 .offset = (at) + offsetof(struct report_events_arguments, detail),                \
+		 .value = "-1ms,+1ms,samevcpu,...",                                                \
+		 .help = "with pairs: show the events between the two events of each "             \
+			 "shown pair, with -1ms and +1ms also up to 1 ms before and "              \
+			 "after it; samevcpu, samecpu, sametask, samekey and hide<1ms "            \
+			 "limit them (docs/pairs.md)"},                                            \
+		{.name = "by",                                                                     \
+		 .type = OPTION_STRING,                                                            \
+		 .offset = (at) + offsetof(struct report_events_arguments, by),                    \
+		 .value = "EXPR",                                                                  \
+		 .help = "with top, dist and rate: show a row for each value of EXPR"},            \
+		{.name = "sum",                                                                    \
+		 .type = OPTION_STRING,                                                            \
+		 .offset = (at) + offsetof(struct report_events_arguments, sum),                   \
+		 .value = "EXPR",                                                                  \
+		 .help = "with top: show the sum of EXPR, too, and sort the rows by it"},          \
+		{.name = "value",                                                                  \
+		 .type = OPTION_STRING,                                                            \
+		 .offset = (at) + offsetof(struct report_events_arguments, value),                 \
+		 .value = "EXPR",                                                                  \
+		 .help = "with dist: show the distribution of EXPR"},                              \
+	{                                                                                          \
+		.name = "every", .type = OPTION_DURATION,                                          \
+		.offset = (at) + offsetof(struct report_events_arguments, every_ns),               \
+		.value = "10ms", .help = "with rate: the length of an interval (default 10ms)"     \
 	}
 
 /* The values of the other options of `report`. */

@@ -48,8 +48,9 @@ static const struct option_spec simulate_option_table[] = {
 	{.name = "jobs",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct simulate_arguments, jobs),
-	 .help = "also events as `record -e` chooses them: jobs:job_issue on the host, jobs:job_done in "
-		 "the guest, with the fields job and slot; the truth file contains the jobs"},
+	 .help = "also write chosen events, like those of `record -e`: jobs:job_issue on the host, "
+		 "jobs:job_done in the guest, with the fields job and slot; the truth file contains "
+		 "the jobs"},
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_FILE,

@@ -37,8 +37,8 @@ struct vms_arguments {
 	{                                                                                          \
 		.name = "channel", .type = OPTION_LIST,                                            \
 		.offset = (at) + offsetof(struct vms_arguments, channels), .value = "ADDRESS",     \
-		.help = CHANNEL_HELP "; with several VMs, one for each in their order, or none "   \
-				     "for a VM without an agent"                                   \
+		.help = CHANNEL_HELP "; with several VMs, give one for each, in their order; "     \
+				     "`none`: the VM has no agent"                                 \
 	}
 
 /* Returns the number of VMs that the arguments select, 0 if they name none. */

@@ -435,7 +435,7 @@ out:
 const struct command command_watch = {
 	.name = "watch",
 	.summary = "report a VM's stalls and their causes as they happen",
-	.usage = "(--vm NAME | --pid N | --qmp PATH) [--channel PATH] [options] [TABLE]",
+	.usage = "(--vm NAME | --pid N | --qmp PATH) [--channel ADDRESS] [options] [TABLE]",
 	.options = watch_option_table,
 	.n_options = sizeof(watch_option_table) / sizeof(watch_option_table[0]),
 	.examples =
