@@ -17,6 +17,16 @@ struct channel_arguments {
 	"listen:tcp:HOST:PORT, or hybrid:PATH, PATH of the vsock socket of Firecracker or Cloud "    \
 	"Hypervisor"
 
+#define CHANNEL_OR_NO_GUEST "--channel and --no-guest cannot be combined"
+
+/* at: offset of a bool in the command's struct: no channel is used, and nothing of the guest is
+ * taken. --channel beside it is wrong: CHANNEL_OR_NO_GUEST. */
+#define NO_GUEST_OPTION_ROW(at)                                                                    \
+	{                                                                                          \
+		.name = "no-guest", .type = OPTION_FLAG, .offset = (at),                           \
+		.help = "take the host side only, of a VM without an agent"                        \
+	}
+
 /* at: offset of a struct channel_arguments in the command's struct */
 #define CHANNEL_OPTION_ROWS(at)                                                                    \
 	{.name = "channel",                                                                        \

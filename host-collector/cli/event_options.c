@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int event_arguments_read(const struct event_arguments *a, const char *command,
+int event_arguments_read(const struct event_arguments *a, const char *command, bool no_guest,
 			 struct chosen_events **out, struct message_config *guest)
 {
 	struct expr_error error = {0};
@@ -32,8 +32,14 @@ int event_arguments_read(const struct event_arguments *a, const char *command,
 		*out = NULL;
 		return err == -EACCES ? COMMAND_UNSUPPORTED : COMMAND_USAGE;
 	}
-	if (*out)
+	if (!*out) {
+		fprintf(stderr, "vcpuscope %s: out of memory\n", command);
+		return COMMAND_TROUBLE;
+	}
+	if (!no_guest || !guest->n_events)
 		return COMMAND_OK;
-	fprintf(stderr, "vcpuscope %s: out of memory\n", command);
-	return COMMAND_TROUBLE;
+	fprintf(stderr, "vcpuscope %s: -e guest:... and --no-guest cannot be combined\n", command);
+	free(*out);
+	*out = NULL;
+	return COMMAND_USAGE;
 }

@@ -23,10 +23,11 @@ struct event_arguments {
 			"(docs/events.md); may be repeated"                                        \
 	}
 
-/* Resolves the events of the command line for this machine, and adds those of the guest to `guest`.
- * `command` is its name, for messages. Sets *out, which the caller frees; NULL: none were chosen.
- * Returns an exit code (options.h), after a message to stderr. */
-int event_arguments_read(const struct event_arguments *a, const char *command,
+/* Resolves the events of the command line for this machine, and adds those of the guest to `guest`,
+ * which are wrong with no_guest (--no-guest). `command` is its name, for messages. Sets *out, which
+ * the caller frees; NULL: none were chosen. Returns an exit code (options.h), after a message to
+ * stderr. */
+int event_arguments_read(const struct event_arguments *a, const char *command, bool no_guest,
 			 struct chosen_events **out, struct message_config *guest);
 
 #endif

@@ -53,10 +53,7 @@ static const struct option_spec record_option_table[] = {
 	GUEST_OPTION_ROWS(ROW(guest)),
 	EVENT_OPTION_ROWS(ROW(events)),
 	TASK_OPTION_ROWS(ROW(tasks)),
-	{.name = "no-guest",
-	 .type = OPTION_FLAG,
-	 .offset = ROW(no_guest),
-	 .help = "record the host side only"},
+	NO_GUEST_OPTION_ROW(ROW(no_guest)),
 	{.name = "output",
 	 .letter = 'o',
 	 .type = OPTION_FILE,
@@ -558,13 +555,10 @@ static int arguments_read(struct record *r, const struct command *self, int argc
 	}
 	err = place_check(r);
 	if (!err)
-		err = event_arguments_read(&r->options.events, "record", &r->events, &r->request);
+		err = event_arguments_read(&r->options.events, "record", r->options.no_guest,
+					   &r->events, &r->request);
 	if (!err)
 		err = place_check(r); /* again: the events may ask something of the guest */
-	if (!err && r->request.n_events && r->options.no_guest) {
-		fputs("vcpuscope record: -e guest:... and --no-guest cannot be combined\n", stderr);
-		err = COMMAND_USAGE;
-	}
 	return err;
 }
 

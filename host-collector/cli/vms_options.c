@@ -41,7 +41,7 @@ const char *vms_arguments_check(const struct vms_arguments *a, bool no_guest)
 	if (n > 1 && a->qmp)
 		return "--qmp selects one VM: give several with --vm NAME or with --pid N";
 	if (a->channels.n && no_guest)
-		return "--channel and --no-guest cannot be combined";
+		return CHANNEL_OR_NO_GUEST;
 	if (a->channels.n > n || (n > 1 && a->channels.n && a->channels.n < n))
 		return n > 1 ? "--channel: give one for each VM, in their order; none for a VM "
 			       "without an agent"

@@ -46,6 +46,7 @@ struct watch_arguments {
 	uint64_t for_ns, interval_ns, stacks_over_ns;
 	const char *backend, *metrics;
 	struct channel_arguments channel; /* none: the host's half alone is seen */
+	bool no_guest;
 	struct guest_arguments guest;
 	struct event_arguments events;
 	struct report_table_request table; /* .table NULL: stalls */
@@ -70,6 +71,7 @@ struct watch {
 static const struct option_spec watch_option_table[] = {
 	FEED_OPTION_ROWS(offsetof(struct watch_arguments, which)),
 	CHANNEL_OPTION_ROWS(offsetof(struct watch_arguments, channel)),
+	NO_GUEST_OPTION_ROW(offsetof(struct watch_arguments, no_guest)),
 	GUEST_OPTION_ROWS(offsetof(struct watch_arguments, guest)),
 	EVENT_OPTION_ROWS(offsetof(struct watch_arguments, events)),
 	{.name = "TABLE",
@@ -280,6 +282,8 @@ static bool arguments_check(struct watch_arguments *a)
 		a->interval_ns = INTERVAL_DEFAULT_NS;
 	if (*feed_arguments_check(&a->which))
 		wrong = feed_arguments_check(&a->which);
+	else if (a->channel.address && a->no_guest)
+		wrong = CHANNEL_OR_NO_GUEST;
 	else if (a->interval_ns && a->interval_ns < INTERVAL_LEAST_NS)
 		wrong = "--interval: the minimum is 100ms";
 	else if (a->table.per && !a->table.table)
@@ -359,7 +363,12 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		fprintf(stderr, "vcpuscope watch: %s\n", why);
 		return COMMAND_USAGE;
 	}
-	result = event_arguments_read(&w.arguments.events, "watch", &w.chosen, &request);
+	if (request.asks && w.arguments.no_guest) {
+		fputs("vcpuscope watch: --guest-* and --no-guest cannot be combined\n", stderr);
+		return COMMAND_USAGE;
+	}
+	result = event_arguments_read(&w.arguments.events, "watch", w.arguments.no_guest, &w.chosen,
+				      &request);
 	if (result)
 		return result;
 	result = COMMAND_TROUBLE;
@@ -401,8 +410,8 @@ static int watch_run(const struct command *self, int argc, char **argv)
 		err = -EINVAL;
 	}
 	if (!err)
-		err = feed_open(&w.loop.uv, &place, &collector, false, &sink, &w.feed, why,
-				sizeof(why));
+		err = feed_open(&w.loop.uv, &place, &collector, w.arguments.no_guest, &sink,
+				&w.feed, why, sizeof(why));
 	if (err) {
 		log_writer_line(w.log, "vcpuscope watch: %s", why);
 		result = command_exit_of(err);
@@ -435,7 +444,8 @@ out:
 const struct command command_watch = {
 	.name = "watch",
 	.summary = "report a VM's stalls and their causes as they happen",
-	.usage = "(--vm NAME | --pid N | --qmp PATH) [--channel ADDRESS] [options] [TABLE]",
+	.usage =
+		"(--vm NAME | --pid N | --qmp PATH) [--channel ADDRESS | --no-guest] [options] [TABLE]",
 	.options = watch_option_table,
 	.n_options = sizeof(watch_option_table) / sizeof(watch_option_table[0]),
 	.examples =
@@ -446,6 +456,7 @@ const struct command command_watch = {
 		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock -i 1s tasks\n"
 		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock \\\n"
 		"                       -e 'guest:block:block_rq_issue/nr_sector > 256/'\n"
+		"  sudo vcpuscope watch --pid 4711 --no-guest   # a VM without an agent\n"
 		"  sudo vcpuscope watch --vm web1   # a VM that the daemon watches\n",
 	.run = watch_run,
 };
