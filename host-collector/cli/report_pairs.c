@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host-collector/analyze/event/event_list.h"
 #include "host-collector/analyze/event/pair_detail.h"
+#include "host-collector/analyze/event/pair_line.h"
 #include "host-collector/cli/report_events.h"
 #include "host-collector/tables/table.h"
 #include "host-collector/util/escape.h"
@@ -465,50 +465,12 @@ static int text_write(struct output *o, FILE *out)
 
 /* ---- a line for each pair ---- */
 
-static void end_line(const struct output *o, const char *name, const struct pair_end *end)
-{
-	fprintf(o->out, ",\"%s\":{\"event\":", name);
-	event_json_text(o->choices->items[end->choice].name, o->out);
-	fprintf(o->out, ",\"t_ns\":%" PRId64 ",\"cpu\":%u", end->t.ns, end->cpu);
-	if (end->tid >= 0) {
-		fprintf(o->out, ",\"tid\":%" PRId32 ",\"comm\":", end->tid);
-		event_json_text(model_task_name(o->model, end->source, end->tid), o->out);
-	}
-	fputc('}', o->out);
-}
-
 static void on_settled(void *context, const struct pair *pair)
 {
 	const struct output *o = context;
-	const struct pair_end *on = pair->from.vcpu_known ? &pair->from : &pair->to;
-	static const char *const shares[] = {
-#define X(NAME, name, head) [SHARE_##NAME] = name,
-		STATE_SHARES(X)
-#undef X
-	};
-	char key[48];
+	const struct pair_line_options options = {.choices = o->choices, .model = o->model};
 
-	fprintf(o->out, "{\"stage\":%u,\"key\":", pair->stage);
-	event_json_text(pair_key_text(&pair->key, key, sizeof(key)), o->out);
-	fprintf(o->out, ",\"duration_ns\":%" PRId64 ",\"error_ns\":", pair->duration_ns);
-	if (pair->error_ns == UINT64_MAX)
-		fputs("null", o->out);
-	else
-		fprintf(o->out, "%" PRIu64, pair->error_ns);
-	fprintf(o->out, ",\"past_losses\":%s", pair->past_losses ? "true" : "false");
-	if (pair->past_both)
-		fputs(",\"past_both\":true", o->out);
-	if (on->vm_known) {
-		fputs(",\"vm\":", o->out);
-		event_json_text(model_vm_name(o->model, on->vm), o->out);
-	}
-	if (on->vcpu_known)
-		fprintf(o->out, ",\"vcpu\":%" PRIu32, on->vcpu);
-	end_line(o, "from", &pair->from);
-	end_line(o, "to", &pair->to);
-	for (size_t i = 0; pair->states_known && i < SHARE_COUNT; i++)
-		fprintf(o->out, ",\"%s_ns\":%" PRId64, shares[i], pair->states.ns[i]);
-	fputs("}\n", o->out);
+	pair_line_write(pair, &options, o->out);
 }
 
 /* ---- the readings ---- */
@@ -607,6 +569,7 @@ int report_pairs_write(const struct report_events_request *q, struct event_choic
 	const bool lines = !strcmp(q->format, "jsonl");
 	const struct pairs_options options = {
 		.settled = lines ? on_settled : NULL,
+		.with_fields = lines,
 		.context = &o,
 		.cycle = a->cycle,
 		.per_key = a->per_key,

@@ -9,6 +9,7 @@ their errors.
 """
 import argparse
 import collections
+import functools
 import json
 import os
 import subprocess
@@ -29,6 +30,11 @@ def expect(what, is_right):
         raise Bad(what)
 
 
+def stamped(event):
+    """All that a line tells of an event, as one value. Names of tasks become known later."""
+    return json.dumps({**event, "comm": ""}, sort_keys=True)
+
+
 class Run:
     def __init__(self, args, folder, loss, seed):
         self.program, self.loss = os.path.abspath(args.vcpuscope), loss
@@ -47,6 +53,10 @@ class Run:
         return [json.loads(line) for line in self.read("report", self.path, "events", "-e", f"{ISSUE},{DONE}", "--top",
                                                        "0", "--format", "json").splitlines()]
 
+    @functools.cache
+    def stamped(self):
+        return {stamped(event) for event in self.events()}
+
     def pairs(self, key):
         page = json.loads(self.read("report", self.path, "pairs", "-e", ISSUE, "-e", DONE, "--key", key, "--format",
                                     "json"))
@@ -55,6 +65,8 @@ class Run:
                                     "--format", "json"))
         lines = [json.loads(line) for line in self.read("report", self.path, "pairs", "-e", ISSUE, "-e", DONE, "--key",
                                                         key, "--format", "jsonl").splitlines()]
+        expect("an end of a line is no event",
+               all(stamped(end) in self.stamped() for r in lines for end in (r["from"], r["to"])))
         expect("lines differ from rows", [(r["from"]["t_ns"], r["to"]["t_ns"], r["duration_ns"]) for r in lines] ==
                [(r["begin_ns"], r["end_ns"], r["duration_ns"]) for r in rows])
         return tables["pairs"][0], rows

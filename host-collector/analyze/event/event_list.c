@@ -245,6 +245,21 @@ static void json_stack_write(const struct event_row *row, FILE *out)
 	fputc(']', out);
 }
 
+/* Numbers in hexadecimal stand in quotes: most readers of JSON lose their low bits. */
+void event_json_field(const char *name, uint8_t base, const struct expr_value *value, FILE *out)
+{
+	event_json_text(name, out);
+	fputc(':', out);
+	if (value->type == EXPR_TEXT)
+		event_json_text(value->text, out);
+	else if (base == 16)
+		fprintf(out, "\"0x%" PRIx64 "\"", value->number);
+	else if (value->type == EXPR_SIGNED)
+		fprintf(out, "%" PRId64, (int64_t)value->number);
+	else
+		fprintf(out, "%" PRIu64, value->number);
+}
+
 /* One object on one line. */
 void event_json_fields(struct event_row *row, FILE *out)
 {
@@ -259,18 +274,7 @@ void event_json_fields(struct event_row *row, FILE *out)
 			continue;
 		fputs(before, out);
 		before = ",";
-		event_json_text(schema->fields[i].name, out);
-		fputc(':', out);
-		/* Numbers in hexadecimal stand in quotes: most readers of JSON lose their low bits.
-		 */
-		if (value.type == EXPR_TEXT)
-			event_json_text(value.text, out);
-		else if (schema->fields[i].base == 16)
-			fprintf(out, "\"0x%" PRIx64 "\"", value.number);
-		else if (value.type == EXPR_SIGNED)
-			fprintf(out, "%" PRId64, (int64_t)value.number);
-		else
-			fprintf(out, "%" PRIu64, value.number);
+		event_json_field(schema->fields[i].name, schema->fields[i].base, &value, out);
 	}
 	fputc('}', out);
 }

@@ -20,12 +20,13 @@ static void field_read(const struct event_row *row, size_t i, struct texts *text
 	const struct expr_value value = event_row_field(row, i);
 	char *text = texts->bytes + texts->used;
 
-	*out = (struct pair_field){.name = field->name};
+	*out = (struct pair_field){.name = field->name,
+				   .type = value.type,
+				   .base = field->base,
+				   .number = (int64_t)value.number};
 	out->is_number = field->base != 16 && value.type != EXPR_TEXT && value.type != EXPR_NONE;
-	if (out->is_number) {
-		out->number = (int64_t)value.number;
+	if (out->is_number)
 		return;
-	}
 	event_row_field_text(row, i, text, TEXT_BYTES);
 	texts->used += strlen(text) + 1;
 	out->text = text;

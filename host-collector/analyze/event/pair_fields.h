@@ -9,10 +9,12 @@
 #include "host-collector/analyze/event/event_reader.h"
 
 struct pair_field {
-	const char *name; /* borrowed from the event's description */
-	bool is_number;
-	int64_t number;
-	const char *text; /* of a text, and of a number that is shown in hexadecimal */
+	const char *name;    /* borrowed from the event's description */
+	enum expr_type type; /* EXPR_NONE: it has no value */
+	uint8_t base;        /* of struct event_schema_field */
+	bool is_number;      /* not shown in hexadecimal */
+	int64_t number;      /* EXPR_UNSIGNED: its bits */
+	const char *text;    /* of all that is not is_number, for people */
 };
 
 struct pair_fields {
