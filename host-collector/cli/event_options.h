@@ -4,6 +4,7 @@
 #define CLI_EVENT_OPTIONS_H
 
 #include "bpf/chosen/chosen_events.h"
+#include "host-collector/analyze/event/pair_definition.h"
 #include "proto/program/options.h"
 
 struct event_arguments {
@@ -29,5 +30,19 @@ struct event_arguments {
  * stderr. */
 int event_arguments_read(const struct event_arguments *a, const char *command, bool no_guest,
 			 struct chosen_events **out, struct message_config *guest);
+
+/* Texts of single events, as their descriptions have them (message_user_event.spec). */
+struct event_texts {
+	size_t n;
+	char items[VS_USER_EVENTS_MAX + VS_CONFIG_EVENTS_MAX][256];
+};
+
+/* Also captures those events of pairs that are neither of the catalogue, which is captured anyway,
+ * nor chosen by `a`, in the same way as event_arguments_read(). *events may be NULL; the caller
+ * frees it. `added` gets their texts. Returns an exit code, after a message to stderr. */
+int event_arguments_add_pairs(const struct event_arguments *a, const char *command,
+			      const struct pair_definition *pairs, size_t n, bool no_guest,
+			      struct chosen_events **events, struct message_config *guest,
+			      struct event_texts *added);
 
 #endif

@@ -10,6 +10,7 @@
 #include "host-collector/analyze/event/pair_line.h"
 #include "host-collector/cli/report_events.h"
 #include "host-collector/tables/table.h"
+#include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/util/wrap.h"
 #include "proto/program/columns.h"
@@ -36,41 +37,12 @@ struct output {
 
 /* ---- for people ---- */
 
-struct span_text {
-	char text[24];
-};
-
-/* Three digits and a unit: pairs may be short. */
-static struct span_text span_text(uint64_t ns)
+static struct duration_text error_text(uint64_t error_ns)
 {
-	static const struct {
-		uint64_t ns;
-		const char *unit;
-	} units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}};
-	struct span_text s;
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		const double value = (double)ns / (double)units[i].ns;
-
-		if (ns < units[i].ns)
-			continue;
-		snprintf(s.text, sizeof(s.text), "%.*f %s",
-			 value < 10    ? 2
-			 : value < 100 ? 1
-				       : 0,
-			 value, units[i].unit);
-		return s;
-	}
-	snprintf(s.text, sizeof(s.text), "%" PRIu64 " ns", ns);
-	return s;
-}
-
-static struct span_text error_text(uint64_t error_ns)
-{
-	struct span_text s = {"+-inf"};
+	struct duration_text s = {"+-inf"};
 
 	if (error_ns != UINT64_MAX)
-		snprintf(s.text, sizeof(s.text), "+-%.20s", span_text(error_ns).text);
+		snprintf(s.text, sizeof(s.text), "+-%.20s", duration_digits(error_ns).text);
 	return s;
 }
 
@@ -137,13 +109,15 @@ static void row_text(const struct output *o, const struct pair_row *row, FILE *o
 			fprintf(out, " %9s", "-");
 		}
 	} else {
-		fprintf(out, " %9s %9s", span_text(h->sum_ns).text, span_text(h->min_ns).text);
+		fprintf(out, " %9s %9s", duration_digits(h->sum_ns).text,
+			duration_digits(h->min_ns).text);
 		for (size_t i = 0; i < 4; i++) {
 			if (i == 3)
 				row_break(o, out);
-			fprintf(out, " %9s", span_text(histogram_quantile(h, shares[i])).text);
+			fprintf(out, " %9s",
+				duration_digits(histogram_quantile(h, shares[i])).text);
 		}
-		fprintf(out, " %9s", span_text(h->max_ns).text);
+		fprintf(out, " %9s", duration_digits(h->max_ns).text);
 	}
 	if (limit)
 		fprintf(out, " %8" PRIu64, row->calls.beyond);
@@ -163,7 +137,7 @@ static void states_text(const struct state_times_ns *states, FILE *out)
 		if (states->ns[i] <= 0)
 			continue;
 		fprintf(out, "%s%s %s (%.0f %%)", before, share_heads[i],
-			span_text((uint64_t)states->ns[i]).text,
+			duration_digits((uint64_t)states->ns[i]).text,
 			100 * (double)states->ns[i] / (double)sum);
 		before = ", ";
 	}
@@ -244,7 +218,7 @@ static void kept_text(const struct output *o, FILE *out)
 			fprintf(out, "\n%s pairs\n",
 				o->request->events->lower_ns ? "shortest" : "longest");
 		fprintf(out, "  %zu. %s %s at %.6f s, %s, key %s", i + 1,
-			span_text((uint64_t)pair->duration_ns).text,
+			duration_digits((uint64_t)pair->duration_ns).text,
 			error_text(pair->error_ns).text,
 			(double)(pair->from.t.ns - origin_ns) / 1e9,
 			escape(pairs_stage_name(o->pairs, pair->stage, name, sizeof(name))).text,

@@ -23,6 +23,7 @@
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
 #include "host-collector/cli/watch_events.h"
+#include "host-collector/cli/watch_pairs.h"
 #include "host-collector/engine/live.h"
 #include "host-collector/metrics/metrics_page.h"
 #include "host-collector/tables/report_tables.h"
@@ -49,6 +50,7 @@ struct watch_arguments {
 	bool no_guest;
 	struct guest_arguments guest;
 	struct event_arguments events;
+	struct watch_pairs_arguments pair_texts;
 	struct report_table_request table; /* .table NULL: stalls */
 };
 
@@ -63,7 +65,10 @@ struct watch {
 	struct metrics *metrics;      /* NULL: not wanted */
 	struct chosen_events *chosen; /* of the host; NULL: no events were chosen */
 	struct watch_events *events;  /* NULL: no events were chosen */
-	struct log_writer *log;       /* of what goes to standard error */
+	struct pair_figure_list *list;
+	struct event_texts hidden; /* captured for pairs only */
+	struct watch_pairs *pairs; /* NULL: none were named */
+	struct log_writer *log;    /* of what goes to standard error */
 	uint64_t start_ns, shown_ns, metrics_ns;
 	bool gone, terminal;
 };
@@ -74,6 +79,7 @@ static const struct option_spec watch_option_table[] = {
 	NO_GUEST_OPTION_ROW(offsetof(struct watch_arguments, no_guest)),
 	GUEST_OPTION_ROWS(offsetof(struct watch_arguments, guest)),
 	EVENT_OPTION_ROWS(offsetof(struct watch_arguments, events)),
+	WATCH_PAIRS_OPTION_ROWS(offsetof(struct watch_arguments, pair_texts)),
 	{.name = "TABLE",
 	 .type = OPTION_OPERAND,
 	 .offset = offsetof(struct watch_arguments, table.table),
@@ -154,6 +160,14 @@ static void on_incident(void *context, const struct report *report)
 		text_incidents_write(report, &w->text, stdout);
 	}
 	output_flush(w);
+}
+
+static void on_evidence(void *context, struct incident *incident)
+{
+	const struct watch *w = context;
+
+	if (w->pairs)
+		watch_pairs_evidence(w->pairs, incident);
 }
 
 static void on_ongoing(void *context, const struct incident *incident, const char *vm_name)
@@ -241,6 +255,8 @@ static void on_tick(void *context)
 	main_loop_fail(&w->loop, live_tick(w->live, clock_tsc_read()));
 	if (w->events && watch_events_printed(w->events))
 		output_flush(w);
+	if (w->pairs && watch_pairs_tick(w->pairs))
+		output_flush(w);
 	/* Half a tick early is nearer than half a tick late. */
 	if (w->table && uv_hrtime() - w->shown_ns + TICK_MS * 500000ull >= w->arguments.interval_ns)
 		table_show(w);
@@ -314,16 +330,26 @@ static int strips_open(void *context, struct model *model)
 /* Creates the model of the VM and its observers. Returns 0 or -ENOMEM. */
 static int live_open(struct watch *w, const struct live_options *options)
 {
+	const struct watch_pairs_options pairs = {.list = w->list,
+						  .json = wants_json(w),
+						  .terminal = w->terminal,
+						  .out = stdout,
+						  .say = on_say,
+						  .context = w};
+
 	w->live = live_new(options);
 	if (w->live && w->arguments.table.table)
 		w->table = report_table_new(live_model(w->live), &w->arguments.table);
 	if (w->live && w->arguments.events.events.n)
-		w->events = watch_events_new(live_model(w->live), wants_json(w), stdout);
+		w->events =
+			watch_events_new(live_model(w->live), wants_json(w), &w->hidden, stdout);
+	if (w->live && w->list->n)
+		w->pairs = watch_pairs_new(w->live, live_model(w->live), &pairs);
 	if (w->live && w->arguments.metrics)
 		w->metrics = metrics_new(live_model(w->live), live_chains(w->live));
 	return w->live && (w->table || !w->arguments.table.table) &&
 			       (w->events || !w->arguments.events.events.n) &&
-			       (w->metrics || !w->arguments.metrics)
+			       (w->pairs || !w->list->n) && (w->metrics || !w->arguments.metrics)
 		       ? 0
 		       : -ENOMEM;
 }
@@ -335,6 +361,8 @@ static int live_close(struct watch *w)
 
 	if (w->events)
 		watch_events_finish(w->events);
+	if (w->pairs && !err)
+		err = watch_pairs_finish(w->pairs);
 	if (err || !w->table)
 		return err;
 	report_table_finish(w->table);
@@ -343,8 +371,10 @@ static int live_close(struct watch *w)
 
 static int watch_run(const struct command *self, int argc, char **argv)
 {
-	struct watch w = {.arguments = {.table = {.format = "text", .top = 20}}};
+	static struct pair_figure_list list;
+	struct watch w = {.arguments = {.table = {.format = "text", .top = 20}}, .list = &list};
 	struct live_options live = {.opened = strips_open,
+				    .evidence = on_evidence,
 				    .incident = on_incident,
 				    .ongoing = on_ongoing,
 				    .line = on_line,
@@ -359,6 +389,10 @@ static int watch_run(const struct command *self, int argc, char **argv)
 
 	if (options_read(self, argc, argv, &w.arguments) || !arguments_check(&w.arguments))
 		return COMMAND_USAGE;
+	if (watch_pairs_read(&w.arguments.pair_texts, w.list, why, sizeof(why))) {
+		fprintf(stderr, "vcpuscope watch: %s\n", why);
+		return COMMAND_USAGE;
+	}
 	if (guest_arguments_read(&w.arguments.guest, 0, &request, why, sizeof(why))) {
 		fprintf(stderr, "vcpuscope watch: %s\n", why);
 		return COMMAND_USAGE;
@@ -372,7 +406,6 @@ static int watch_run(const struct command *self, int argc, char **argv)
 	if (result)
 		return result;
 	result = COMMAND_TROUBLE;
-	collector.events = w.chosen;
 	collector.request = &request;
 	collector.wait_threshold_ns = w.arguments.stacks_over_ns;
 	w.text = text_options_for(stdout, w.arguments.color);
@@ -409,6 +442,16 @@ static int watch_run(const struct command *self, int argc, char **argv)
 			 "agent; run `vcpuscope ctl detach` first");
 		err = -EINVAL;
 	}
+	/* Those of a VM of the daemon come from its stream. */
+	if (!err && w.list->n && !place.by_daemon) {
+		result = event_arguments_add_pairs(&w.arguments.events, "watch", w.list->items,
+						   w.list->n, w.arguments.no_guest, &w.chosen,
+						   &request, &w.hidden);
+		if (result)
+			goto out;
+	}
+	collector.events = w.chosen;
+	result = COMMAND_TROUBLE;
 	if (!err)
 		err = feed_open(&w.loop.uv, &place, &collector, w.arguments.no_guest, &sink,
 				&w.feed, why, sizeof(why));
@@ -434,6 +477,7 @@ out:
 	live_free(w.live);
 	report_table_free(w.table);
 	watch_events_free(w.events);
+	watch_pairs_free(w.pairs);
 	strips_free(w.strips);
 	metrics_free(w.metrics);
 	free(w.chosen);
@@ -456,6 +500,9 @@ const struct command command_watch = {
 		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock -i 1s tasks\n"
 		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock \\\n"
 		"                       -e 'guest:block:block_rq_issue/nr_sector > 256/'\n"
+		"  sudo vcpuscope watch --pid 4711 --channel /run/vcpuscope/web1.sock \\\n"
+		"      --pair-than 1ms --pair "
+		"msi=host:kvm:kvm_msi_set_irq..guest:irq:irq_handler_entry\n"
 		"  sudo vcpuscope watch --pid 4711 --no-guest   # a VM without an agent\n"
 		"  sudo vcpuscope watch --vm web1   # a VM that the daemon watches\n",
 	.run = watch_run,

@@ -14,6 +14,7 @@
 struct watch_events {
 	struct user_hits *hits;
 	bool json;
+	const struct event_texts *hidden;
 	FILE *out;
 	bool begun;
 	int64_t begin_ns; /* of the first hit, which has time 0 */
@@ -82,13 +83,22 @@ static void text_write(struct watch_events *w, const struct user_hit *hit)
 	fputc('\n', w->out);
 }
 
+static bool is_hidden(const struct watch_events *w, const struct user_hit *hit)
+{
+	for (size_t i = 0; i < w->hidden->n; i++) {
+		if (!strcmp(w->hidden->items[i], hit->event->spec))
+			return true;
+	}
+	return false;
+}
+
 static void on_hit(void *context, const struct user_hit *hit)
 {
 	struct watch_events *w = context;
 
 	/* Hits above the limit are counted in the description, and `say` reports a detached event.
 	 */
-	if (!hit->event || hit->head.type != VS_EVENT_USER)
+	if (!hit->event || hit->head.type != VS_EVENT_USER || is_hidden(w, hit))
 		return;
 	if (w->json)
 		json_write(w, hit);
@@ -111,7 +121,8 @@ static void on_guest(void *context, const struct guest_instant *i)
 	user_hits_take(w->hits, i->vm, &i->event, i->t.ns, i->err_ns);
 }
 
-struct watch_events *watch_events_new(struct model *m, bool json, FILE *out)
+struct watch_events *watch_events_new(struct model *m, bool json, const struct event_texts *hidden,
+				      FILE *out)
 {
 	struct watch_events *w = calloc(1, sizeof(*w));
 	struct model_observer observer = {
@@ -124,6 +135,7 @@ struct watch_events *watch_events_new(struct model *m, bool json, FILE *out)
 	if (!w)
 		return NULL;
 	w->json = json;
+	w->hidden = hidden;
 	w->out = out;
 	w->hits = user_hits_new(model_user_events(m), on_hit, w);
 	if (w->hits && !model_observe(m, &observer))

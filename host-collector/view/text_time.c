@@ -8,23 +8,28 @@
 
 #include "host-collector/util/duration.h"
 
-struct time_text time_when(const struct report *r, struct host_ns t, bool with_date)
+bool time_wall(int64_t wall_ns, bool with_date, struct time_text *out)
 {
-	struct time_text text;
-	int64_t ns = report_wall_ns(r, t);
-	time_t seconds = (time_t)(ns / 1000000000);
+	const time_t seconds = (time_t)(wall_ns / 1000000000);
 	char date[32], zone[8];
 	struct tm tm;
 
-	if (!r->wall_known || !localtime_r(&seconds, &tm)) {
-		snprintf(text.text, sizeof(text.text), "+%.6f s",
-			 (double)(t.ns - r->begin.ns) / 1e9);
-		return text;
-	}
+	if (!localtime_r(&seconds, &tm))
+		return false;
 	strftime(date, sizeof(date), with_date ? "%F %T" : "%T", &tm);
 	strftime(zone, sizeof(zone), "%z", &tm);
-	snprintf(text.text, sizeof(text.text), "%s.%06" PRId64 "%.3s:%.2s", date,
-		 ns / 1000 % 1000000, zone, zone + 3);
+	snprintf(out->text, sizeof(out->text), "%s.%06" PRId64 "%.3s:%.2s", date,
+		 wall_ns / 1000 % 1000000, zone, zone + 3);
+	return true;
+}
+
+struct time_text time_when(const struct report *r, struct host_ns t, bool with_date)
+{
+	struct time_text text;
+
+	if (!r->wall_known || !time_wall(report_wall_ns(r, t), with_date, &text))
+		snprintf(text.text, sizeof(text.text), "+%.6f s",
+			 (double)(t.ns - r->begin.ns) / 1e9);
 	return text;
 }
 

@@ -9,6 +9,9 @@ struct time_text {
 	char text[64];
 };
 
+/* Writes a time of CLOCK_REALTIME, with the offset of the local time zone. Returns false if it has
+ * no date. */
+bool time_wall(int64_t wall_ns, bool with_date, struct time_text *out);
 /* Returns the wall time that the host's clock showed at `t`, with the offset of the local time
  * zone, if known, else the seconds since the recording's begin. */
 struct time_text time_when(const struct report *r, struct host_ns t, bool with_date);

@@ -56,7 +56,7 @@ def sources_check(c):
 
 # The schemas of what each command writes with --format json. Those of deploy/fleet have tests of their own.
 WRITTEN = {
-    "report": "report-1 table-2 event-1 pair-1", "watch": "report-1 table-2 event-1", "clock": "clock-1",
+    "report": "report-1 table-2 event-1 pair-1", "watch": "report-1 table-2 event-1 pair-1", "clock": "clock-1",
     "compare": "gate-1", "doctor": "doctor-1", "ctl": "control-1", "snapshot": "control-1",
     "list": "control-1 vms-1", "events": "table-2", "query": "query-1", "incidents": "incident-2",
 }

@@ -99,6 +99,64 @@ static void pairs_are_counted_and_long_ones_reported(void **state)
 	end(&h);
 }
 
+struct each {
+	size_t n, calls;
+	char names[8][PAIR_NAME_BYTES];
+	int64_t ns[8];
+};
+
+static void on_each(void *context, const struct pair_definition *d,
+		    const struct event_choices *choices, const struct pair *pair)
+{
+	struct each *e = context;
+
+	assert_true(e->n < 8);
+	assert_string_equal(choices->items[pair->from.choice].name, d->from);
+	assert_string_equal(choices->items[pair->to.choice].name, d->to);
+	assert_non_null(pair->from_fields);
+	snprintf(e->names[e->n], sizeof(e->names[0]), "%s", d->name);
+	e->ns[e->n++] = pair->duration_ns;
+	e->calls += pair->is_call;
+}
+
+static void each_long_pair_is_shown(void **state)
+{
+	static const struct pair_definition two[] = {{.name = "long",
+						      .from = "host:kvm:kvm_msi_set_irq",
+						      .to = "guest:irq:irq_handler_entry",
+						      .than_ns = 10 * US},
+						     {.name = "all",
+						      .from = "host:kvm:kvm_msi_set_irq",
+						      .to = "guest:irq:irq_handler_entry"}};
+	struct each each = {.n = 0};
+	const struct pair_watch_options options = {
+		.definitions = two, .n = 2, .each = on_each, .with_fields = true, .context = &each};
+	/* An event of the host may be lost after the second MSI. */
+	struct timeline_event story[] = {MSI(10), HANDLER(15),       MSI(20),    HANDLER(32),
+					 MSI(40), LOST(HOST, 45, 0), HANDLER(60)};
+	struct heard h = {.n_over = 0};
+
+	(void)state;
+	h.model = model_new();
+	assert_non_null(h.model);
+	h.watch = pair_watch_new(h.model, &options);
+	assert_non_null(h.watch);
+	script_vm(h.model, 2, "kvm");
+	story[5].event.arg0 = 1;
+	script_run(h.model, story, COUNT(story));
+	assert_int_equal(each.n, 0); /* reports of losses may be late */
+	assert_int_equal(pair_watch_finish(h.watch), 0);
+	assert_int_equal(each.n, 5);
+	for (size_t i = 0; i < each.n; i++) {
+		static const int64_t want_us[] = {12, 20, 5, 12, 20};
+
+		assert_string_equal(each.names[i], i < 2 ? "long" : "all");
+		assert_int_equal(each.ns[i], want_us[i] * US);
+	}
+	assert_int_equal(each.calls, 3); /* the last of each is past a loss */
+	end(&h);
+}
+
 static void lost_events_make_no_pair(void **state)
 {
 	struct pair_watch_counts counts;
@@ -259,6 +317,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs_are_counted_and_long_ones_reported),
+		cmocka_unit_test(each_long_pair_is_shown),
 		cmocka_unit_test(lost_events_make_no_pair),
 		cmocka_unit_test(pairs_past_rare_losses_are_calls),
 		cmocka_unit_test(chosen_events_are_counted_once_they_are_known),

@@ -43,8 +43,11 @@ static void on_settled(void *context, const struct pair *pair)
 	const struct pair_watch_options *o = &w->watch->options;
 
 	pair_history_add(w->history, pair);
-	if (!pair->is_call || !w->definition.than_ns ||
-	    pair->duration_ns < (int64_t)w->definition.than_ns || !o->over ||
+	if (pair->duration_ns < (int64_t)w->definition.than_ns)
+		return;
+	if (o->each)
+		o->each(o->context, &w->definition, &w->choices, pair);
+	if (!pair->is_call || !w->definition.than_ns || !o->over ||
 	    (w->was_over && pair->to.t.ns - w->over.ns < OVER_GAP_NS))
 		return;
 	w->was_over = true;
@@ -86,6 +89,7 @@ static void pair_find(struct watched_pair *w)
 	const struct pairs_options options = {
 		.than_ns = (int64_t)w->definition.than_ns,
 		.without_states = true,
+		.with_fields = w->watch->options.with_fields,
 		.settled = on_settled,
 		.context = w,
 		.open_max = OPEN_MAX,
@@ -132,6 +136,17 @@ void pair_watch_tick(struct pair_watch *w)
 		if (!p->pairs && w->ticks == TICKS_SILENT && w->options.uncounted)
 			w->options.uncounted(w->options.context, &p->definition, &p->why);
 	}
+}
+
+int pair_watch_finish(struct pair_watch *w)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < w->n && !err; i++) {
+		if (w->pairs[i].pairs)
+			err = pairs_finish(w->pairs[i].pairs);
+	}
+	return err;
 }
 
 /* ---- life ---- */

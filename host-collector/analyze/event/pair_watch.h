@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Counts named pairs of a live model: those of the sections [pair NAME] of the daemon's
- * configuration. Events that a user chose have descriptions in the streams, so a pair is counted
- * from the time at which both of its events are known.
+ * configuration, and of `watch --pair`. Events that a user chose have descriptions in the streams,
+ * so a pair is counted from the time at which both of its events are known.
  */
 #ifndef EVENT_PAIR_WATCH_H
 #define EVENT_PAIR_WATCH_H
@@ -24,6 +24,12 @@ struct pair_watch_options {
 	/* A pair took at least than_ns. At most once per second and definition. */
 	void (*over)(void *context, const struct pair_definition *definition,
 		     const struct pair *pair);
+	/* Each pair of at least than_ns. If pair->is_call is false, events were lost between its
+	 * events, and it is not known yet whether it is a call (pairs_options.settled). `choices`:
+	 * its events. */
+	void (*each)(void *context, const struct pair_definition *definition,
+		     const struct event_choices *choices, const struct pair *pair);
+	bool with_fields; /* the pairs of `each` have the fields of their events */
 	/* A pair is not counted because its events are unknown. why: valid during the call. */
 	void (*uncounted)(void *context, const struct pair_definition *definition,
 			  const struct pair_unknown *why);
@@ -38,6 +44,8 @@ struct pair_watch *pair_watch_new(struct model *m, const struct pair_watch_optio
 void pair_watch_free(struct pair_watch *w); /* NULL is allowed */
 /* Looks for events that were not known yet. Call it about every 100 ms. */
 void pair_watch_tick(struct pair_watch *w);
+/* Settles what still waits; call it after the last event. Returns 0 or -ENOMEM. */
+int pair_watch_finish(struct pair_watch *w);
 
 /* Gets definition number i with the pairs that are kept of it. pairs: NULL if its events are not
  * known yet. Returns false behind the last. Valid until the model gets another event. */

@@ -26,6 +26,7 @@ SIM_AGENT = BUILD / "tests/e2e/daemon/sim-agent"
 ENTRY = struct.Struct("=IIQ")  # daemon/streams.h
 STREAM_TEXT = 0xffffffff
 EVENT = "sched:sched_stat_runtime"
+PAIR = "switched=host:sched:sched_switch..guest:sched:sched_switch"
 
 
 def connect(d, request):
@@ -100,7 +101,8 @@ def watch_check(c, d, vm, expect, *words):
         watch.kill()
     c.wrong(watch.returncode, f"watch {words}: {err}")
     for line in out.splitlines():
-        name = "event-1" if '"event"' in line and '"schema"' not in line else expect
+        name = "pair-1" if line.startswith('{"pair"') else \
+            "event-1" if '"event"' in line and '"schema"' not in line else expect
         c.fits(name, line, f"watch {' '.join(map(str, words))}")
     return out
 
@@ -124,6 +126,8 @@ def main():
         watch_check(c, d, vm, "table-2", "vcpu", "--interval", "500ms", *through)
         events = watch_check(c, d, vm, "report-1", "-e", EVENT, "--pid", str(vm.pid), "--for", "4s")
         c.wrong('"event"' not in events, "watch -e printed no event")
+        pairs = watch_check(c, d, vm, "report-1", "--pair", PAIR, *through)
+        c.wrong('"pair"' not in pairs, "watch --pair printed no pair")
         folders = d.recordings / "incidents"
         for path in until("a summary of an incident", lambda: sorted(folders.glob("*/incident.json"))):
             c.fits("incident-1", path.read_text(), path.name)
