@@ -106,16 +106,14 @@ int pair_figures_parse(const struct option_list *texts, struct pair_figure_list 
 /* ---- a recording ---- */
 
 /* `what`: which part of the definition is wrong. */
-static int choices_find(struct event_choices *choices, const char *recording,
-			const struct pair_definition *d, const char **what,
-			struct expr_error *error)
+static int choices_find(struct event_choices *choices, const struct pair_definition *d,
+			const char **what, struct expr_error *error)
 {
 	const char *key = d->key;
-	int err = described_read(recording, choices->schemas);
+	int err;
 
 	*what = "from";
-	if (!err)
-		err = event_choices_add(choices, d->from, error);
+	err = event_choices_add(choices, d->from, error);
 	if (!err) {
 		*what = "to";
 		err = event_choices_add(choices, d->to, error);
@@ -129,18 +127,28 @@ static int choices_find(struct event_choices *choices, const char *recording,
 	return err;
 }
 
+struct event_schemas *pair_events_read(const char *recording)
+{
+	struct event_schemas *schemas = event_schemas_new();
+
+	if (schemas && !described_read(recording, schemas))
+		return schemas;
+	event_schemas_free(schemas);
+	return NULL;
+}
+
 int pair_of_run_start(struct pair_of_run *p, struct model *m, const char *recording,
-		      const struct pair_definition *d, const struct pairs_options *options,
-		      char *why, size_t why_bytes)
+		      struct event_schemas *schemas, const struct pair_definition *d,
+		      const struct pairs_options *options, char *why, size_t why_bytes)
 {
 	struct expr_error error = {0};
 	const char *what = "from";
 	int err;
 
 	*p = (struct pair_of_run){.pairs = NULL};
-	err = event_choices_init(&p->choices);
+	err = event_choices_share(&p->choices, schemas);
 	if (!err)
-		err = choices_find(&p->choices, recording, d, &what, &error);
+		err = choices_find(&p->choices, d, &what, &error);
 	if (!err) {
 		p->pairs = pairs_new(m, &p->choices, options);
 		err = p->pairs ? 0 : -ENOMEM;
@@ -166,9 +174,16 @@ int pair_figures_start(struct pair_figures *f, struct model *m, const char *reco
 	int err = 0;
 
 	*f = (struct pair_figures){.list = list};
+	if (!list->n)
+		return 0;
+	f->schemas = pair_events_read(recording);
+	if (!f->schemas) {
+		snprintf(why, why_bytes, "%s: %s", recording, strerror(ENOMEM));
+		return -ENOMEM;
+	}
 	while (f->n < list->n && !err) {
-		err = pair_of_run_start(&f->of[f->n], m, recording, &list->items[f->n], &options,
-					why, why_bytes);
+		err = pair_of_run_start(&f->of[f->n], m, recording, f->schemas, &list->items[f->n],
+					&options, why, why_bytes);
 		f->n++;
 	}
 	return err;
@@ -195,5 +210,7 @@ void pair_figures_fini(struct pair_figures *f)
 {
 	for (size_t i = 0; i < f->n; i++)
 		pair_of_run_fini(&f->of[i]);
+	event_schemas_free(f->schemas);
+	f->schemas = NULL;
 	f->n = 0;
 }

@@ -38,18 +38,23 @@ int pair_list_parse(const struct option_list *texts, size_t name_max, struct pai
 int pair_figures_parse(const struct option_list *texts, struct pair_figure_list *out, char *why,
 		       size_t why_bytes);
 
+/* Reads the recording for the events that it describes, once for all pairs. Returns NULL on
+ * ENOMEM. The caller frees them with event_schemas_free(), after the pairs. */
+struct event_schemas *pair_events_read(const char *recording);
+
 /* A pair in one recording. */
 struct pair_of_run {
 	struct event_choices choices;
 	struct pairs *pairs;
 };
 
-/* Subscribes to the model that the recording will be replayed to. Returns 0, or -errno with one
- * line in `why`: -EINVAL if the recording does not have an event. The caller calls
- * pair_of_run_fini() in both cases, before it frees the model. */
+/* Subscribes to the model that the recording will be replayed to. schemas: the recording's events
+ * (pair_events_read()); borrowed. Returns 0, or -errno with one line in `why`: -EINVAL if the
+ * recording does not have an event. The caller calls pair_of_run_fini() in both cases, before it
+ * frees the model. */
 int pair_of_run_start(struct pair_of_run *p, struct model *m, const char *recording,
-		      const struct pair_definition *d, const struct pairs_options *options,
-		      char *why, size_t why_bytes);
+		      struct event_schemas *schemas, const struct pair_definition *d,
+		      const struct pairs_options *options, char *why, size_t why_bytes);
 void pair_of_run_fini(struct pair_of_run *p);
 
 /* The pairs of one recording. */
@@ -57,6 +62,7 @@ struct pair_figures {
 	const struct pair_figure_list *list;
 	struct pair_of_run of[PAIR_WATCH_MAX];
 	size_t n; /* number of elements of `of` that were started */
+	struct event_schemas *schemas;
 };
 
 /* Subscribes to the model that the recording will be replayed to. `list` is borrowed. Returns 0, or

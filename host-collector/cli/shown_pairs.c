@@ -31,6 +31,7 @@ struct asked {
 struct shown_pairs {
 	struct model *model;
 	struct shown_pairs_options options;
+	struct event_schemas *schemas; /* of the recording */
 	size_t n;
 	struct shown_pair all[PAIR_WATCH_MAX];
 	size_t n_asked;
@@ -104,8 +105,8 @@ static int pair_start(struct shown_pair *c)
 	c->history = pair_history_new();
 	if (!c->history)
 		return -ENOMEM;
-	err = pair_of_run_start(&c->run, c->of->model, o->recording, &o->list->items[c->number],
-				&options, why, sizeof(why));
+	err = pair_of_run_start(&c->run, c->of->model, o->recording, c->of->schemas,
+				&o->list->items[c->number], &options, why, sizeof(why));
 	if (err == -EINVAL)
 		o->say(why);
 	return err == -EINVAL ? 0 : err;
@@ -121,7 +122,8 @@ struct shown_pairs *shown_pairs_new(struct model *m, const struct shown_pairs_op
 	p->model = m;
 	p->options = *options;
 	p->asked = calloc(REPORT_INCIDENTS_MAX, sizeof(*p->asked));
-	err = p->asked ? 0 : -ENOMEM;
+	p->schemas = pair_events_read(options->recording);
+	err = p->asked && p->schemas ? 0 : -ENOMEM;
 	while (p->n < options->list->n && !err) {
 		struct shown_pair *c = &p->all[p->n];
 
@@ -148,6 +150,7 @@ void shown_pairs_free(struct shown_pairs *p)
 			free(p->all[i].maps[doubt]);
 		}
 	}
+	event_schemas_free(p->schemas);
 	for (size_t i = 0; i < p->n_asked; i++)
 		free(p->asked[i].found);
 	free(p->asked);

@@ -8,17 +8,30 @@
 
 int event_choices_init(struct event_choices *c)
 {
-	*c = (struct event_choices){.schemas = event_schemas_new(),
+	struct event_schemas *schemas = event_schemas_new();
+	const int err = schemas ? event_choices_share(c, schemas) : -ENOMEM;
+
+	if (err) {
+		*c = (struct event_choices){0};
+		event_schemas_free(schemas);
+		return err;
+	}
+	c->schemas_are_shared = false;
+	return 0;
+}
+
+int event_choices_share(struct event_choices *c, struct event_schemas *schemas)
+{
+	*c = (struct event_choices){.schemas = schemas,
+				    .schemas_are_shared = true,
 				    .items = calloc(EVENT_CHOICES_MAX, sizeof(*c->items))};
-	if (c->schemas && c->items)
-		return 0;
-	event_choices_fini(c);
-	return -ENOMEM;
+	return c->items ? 0 : -ENOMEM;
 }
 
 void event_choices_fini(struct event_choices *c)
 {
-	event_schemas_free(c->schemas);
+	if (!c->schemas_are_shared)
+		event_schemas_free(c->schemas);
 	free(c->items);
 	*c = (struct event_choices){0};
 }

@@ -34,6 +34,7 @@ struct event_choice {
 
 struct event_choices {
 	struct event_schemas *schemas;
+	bool schemas_are_shared;
 	size_t n;
 	struct event_choice *items;
 	unsigned n_groups;
@@ -45,6 +46,9 @@ struct event_choices {
 
 /* Prepares a list without choices. Returns 0 or -ENOMEM. */
 int event_choices_init(struct event_choices *c);
+/* The same, with the events of other lists. `schemas` is borrowed and must not change until
+ * event_choices_fini(). */
+int event_choices_share(struct event_choices *c, struct event_schemas *schemas);
 void event_choices_fini(struct event_choices *c);
 /* Adds the events of one -e as a group. Returns 0, -ENOMEM, or -EINVAL with *error. */
 int event_choices_add(struct event_choices *c, const char *text, struct expr_error *error);
