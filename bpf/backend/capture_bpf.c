@@ -504,7 +504,7 @@ static int samples_open(struct capture_bpf *c, char *why, size_t why_bytes)
 	if (!c->options.sample_hz)
 		return 0;
 	return sample_timers_attach(&c->timers, c->programs.object, sample_program(c),
-				    c->options.sample_hz, why, why_bytes);
+				    1000000000 / c->options.sample_hz, why, why_bytes);
 }
 
 static int capture_bpf_open(const struct capture_options *options, struct capture **out, char *why,
@@ -514,11 +514,12 @@ static int capture_bpf_open(const struct capture_options *options, struct captur
 						     {"guest_raw", guest_raw__elf_bytes}};
 	static const struct loader_build host[2] = {{"host", host_btf__elf_bytes},
 						    {"host_raw", host_raw__elf_bytes}};
+	static const char *const later[] = {USER_PROBES_LATER, NULL};
 	const bool is_host = options->kind == CAPTURE_HOST;
 	struct loader_request request = {
 		.builds = (is_host ? host : guest) + options->raw_tracepoints,
 		.n_builds = 2 - options->raw_tracepoints,
-		.later = USER_PROBES_LATER,
+		.later = later,
 		.prepare = objects_prepare,
 		.loaded = objects_loaded,
 	};

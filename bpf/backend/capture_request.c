@@ -77,8 +77,8 @@ static int samples_set(struct capture_bpf *c, uint32_t hz)
 		return -EPERM;
 	sample_timers_detach(&c->timers);
 	if (hz)
-		error = sample_timers_attach(&c->timers, c->programs.object, "vs_sample", hz, why,
-					     sizeof(why));
+		error = sample_timers_attach(&c->timers, c->programs.object, "vs_sample",
+					     1000000000 / hz, why, sizeof(why));
 	c->options.sample_hz = error ? 0 : hz;
 	__atomic_store_n(&c->request->sample_period_ns,
 			 c->options.sample_hz ? 1000000000 / c->options.sample_hz : 0,

@@ -25,9 +25,9 @@ static const char *program_tracepoint(const struct bpf_program *program)
 	return NULL;
 }
 
-static bool program_is_for_later(const struct bpf_program *program, const char *later)
+static bool program_begins(const struct bpf_program *program, const char *name)
 {
-	return later && !strncmp(bpf_program__name(program), later, strlen(later));
+	return !strncmp(bpf_program__name(program), name, strlen(name));
 }
 
 /* The prototype of a tracepoint's probes, with the leading void *; NULL: no such tracepoint. */
@@ -114,8 +114,10 @@ static struct bpf_object *object_open(const struct loader_request *request,
 		return NULL;
 	bpf_object__for_each_program(program, object)
 	{
-		if (program_is_for_later(program, request->later))
-			bpf_program__set_autoload(program, false);
+		for (size_t i = 0; request->later && request->later[i]; i++) {
+			if (program_begins(program, request->later[i]))
+				bpf_program__set_autoload(program, false);
+		}
 	}
 	error = request->prepare(request->context, object);
 	if (error) {
@@ -343,7 +345,6 @@ int loader_load(const struct loader_request *request, struct loader_object *out,
 		error = bpf_object__load(out->object);
 		if (!error) {
 			out->build = &request->builds[i];
-			out->later = request->later;
 			break;
 		}
 		bpf_object__close(out->object);
@@ -393,7 +394,7 @@ static int maps_share(struct bpf_object *object, const struct bpf_object *with)
 	return error;
 }
 
-int loader_load_later(const struct loader_object *o, struct bpf_object **out)
+int loader_load_later(const struct loader_object *o, const char *later, struct bpf_object **out)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = o->build->name);
 	const libbpf_print_fn_t print = libbpf_set_print(NULL);
@@ -408,7 +409,7 @@ int loader_load_later(const struct loader_object *o, struct bpf_object **out)
 		goto out;
 	bpf_object__for_each_program(program, object)
 	{
-		const bool wanted = program_is_for_later(program, o->later);
+		const bool wanted = program_begins(program, later);
 
 		bpf_program__set_autoload(program, wanted);
 		any |= wanted;

@@ -16,7 +16,6 @@ enum { LOADER_PROGRAMS_MAX = 32 };
 struct loader_object {
 	struct bpf_object *object;
 	const struct loader_build *build; /* the build that was loaded; borrowed from the request */
-	const char *later;                /* borrowed from the request */
 	struct bpf_link *links[LOADER_PROGRAMS_MAX];
 	size_t n_links;
 	char left_out[256]; /* names of tracepoints that are not captured, "" if none */
@@ -31,8 +30,9 @@ struct loader_build {
 struct loader_request {
 	const struct loader_build *builds; /* tried in this order */
 	size_t n_builds;
-	/* Programs whose names begin with this are left to loader_load_later(). NULL: none. */
-	const char *later;
+	/* Programs whose names begin with one of these are left to loader_load_later(). Ends with
+	 * NULL. */
+	const char *const *later;
 	/* Sets variables and map sizes of an opened object before each attempt to load it. Returns
 	 * 0 or -errno. */
 	int (*prepare)(void *context, struct bpf_object *object);
@@ -46,10 +46,10 @@ struct loader_request {
 int loader_load(const struct loader_request *request, struct loader_object *out, char *why,
 		size_t why_bytes);
 void loader_unload(struct loader_object *o);
-/* Loads the programs that the request left for later into an object of their own, which shares all
- * maps with the first. Attaches none of them. Returns 0, -ENOENT if the request left none, or
- * another -errno. The caller closes `out` with bpf_object__close(). */
-int loader_load_later(const struct loader_object *o, struct bpf_object **out);
+/* Loads the programs whose names begin with `later` into an object of their own, which shares all
+ * maps with the first. Attaches none of them. Returns 0, -ENOENT if there are none, or another
+ * -errno. The caller closes `out` with bpf_object__close(). */
+int loader_load_later(const struct loader_object *o, const char *later, struct bpf_object **out);
 
 /* Returns the initial value of a global variable of an object that is opened but not loaded; NULL
  * if the section has no variable of this name and size. section: ".rodata", ".data" or ".bss". */

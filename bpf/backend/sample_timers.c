@@ -24,13 +24,14 @@ int sample_timers_prepare(struct bpf_object *object, const char *name, uint32_t 
 	return 0;
 }
 
-static int timer_attach(struct sample_timers *t, struct bpf_program *program, int cpu, uint32_t hz)
+static int timer_attach(struct sample_timers *t, struct bpf_program *program, int cpu,
+			uint64_t period_ns)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = 1000000000 / hz,
+		.sample_period = period_ns,
 	};
 	const long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	int error;
@@ -46,14 +47,14 @@ static int timer_attach(struct sample_timers *t, struct bpf_program *program, in
 }
 
 int sample_timers_attach(struct sample_timers *t, struct bpf_object *object, const char *name,
-			 uint32_t hz, char *why, size_t why_bytes)
+			 uint64_t period_ns, char *why, size_t why_bytes)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(object, name);
 	bool online[VS_CPUS_MAX];
 	int error = program ? online_cpus_read(online, VS_CPUS_MAX) : -EINVAL;
 
 	for (int cpu = 0; cpu < VS_CPUS_MAX && error >= 0; cpu++)
-		error = online[cpu] ? timer_attach(t, program, cpu, hz) : 0;
+		error = online[cpu] ? timer_attach(t, program, cpu, period_ns) : 0;
 	if (error >= 0)
 		return 0;
 	snprintf(why, why_bytes, "cannot sample stacks (perf_event_open, cpu-clock): %s",

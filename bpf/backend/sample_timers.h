@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Timers that run a BPF program at a fixed rate on every CPU that is not idle. They are perf's
+/* Timers that run a BPF program at a fixed rate on every CPU, also on an idle one. They are perf's
  * software timers (cpu-clock), because few VMs have a PMU. A CPU that comes online later has no
  * timer. */
 #ifndef BACKEND_SAMPLE_TIMERS_H
@@ -17,10 +17,10 @@ struct sample_timers {
 /* Call it before the object is loaded. Sets sample_period_ns of the object. If hz is 0, the program
  * of this name is not loaded. Returns 0 or -errno. */
 int sample_timers_prepare(struct bpf_object *object, const char *program, uint32_t hz);
-/* Call it after the object was loaded. Starts the timers of all online CPUs. 0, or -errno with one
- * line in `why`. */
+/* Call it after the object was loaded. Starts the timers of all online CPUs. period_ns: above 0. 0,
+ * or -errno with one line in `why`. */
 int sample_timers_attach(struct sample_timers *t, struct bpf_object *object, const char *program,
-			 uint32_t hz, char *why, size_t why_bytes);
+			 uint64_t period_ns, char *why, size_t why_bytes);
 void sample_timers_detach(struct sample_timers *t);
 
 #endif

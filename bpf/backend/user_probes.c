@@ -102,7 +102,7 @@ static int programs_load(struct user_probes *p)
 
 	if (p->mine)
 		return 0;
-	error = loader_load_later(p->programs, &mine);
+	error = loader_load_later(p->programs, USER_PROBES_LATER, &mine);
 	if (error)
 		return error;
 	p->probe = bpf_object__find_program_by_name(mine, "vs_u_probe");

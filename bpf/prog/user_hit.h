@@ -6,6 +6,7 @@
 
 #include "bpf/prog/emit.h"
 #include "bpf/prog/user_slot.h"
+#include "bpf/prog/user_test.h"
 
 struct vs_user_slot user_slots[VS_USER_SLOTS_MAX];
 
@@ -44,14 +45,8 @@ static __always_inline __u64 user_value_read(const void *ctx, const struct vs_us
 {
 	__u64 bytes = v->bytes, value = 0, unused, base = 0;
 
-	if (v->from == VS_FROM_NUMBER)
-		return v->number;
-	if (v->from == VS_FROM_CPU)
-		return bpf_get_smp_processor_id();
-	if (v->from == VS_FROM_TID)
-		return (__u32)bpf_get_current_pid_tgid();
-	if (v->from == VS_FROM_PID)
-		return bpf_get_current_pid_tgid() >> 32;
+	if (v->from >= VS_FROM_NUMBER)
+		return task_value_read(v);
 	if (v->from == VS_FROM_DATA)
 		return user_data_read(ctx, v);
 	/* Without this, the compiler checks another register than the one that it passes on. */
@@ -61,12 +56,6 @@ static __always_inline __u64 user_value_read(const void *ctx, const struct vs_us
 	if (v->from == VS_FROM_USER) {
 		bpf_probe_read_kernel(&base, sizeof(base), ctx + v->offset);
 		bpf_probe_read_user(&value, bytes, (const void *)(base + v->number));
-	} else if (v->from == VS_FROM_COMM) {
-		bpf_probe_read_kernel(
-			&value, bytes,
-			(const void *)(bpf_get_current_task() +
-				       bpf_core_field_offset(struct task_struct, comm) +
-				       v->offset));
 	} else {
 		bpf_probe_read_kernel(&value, bytes, ctx + v->offset);
 	}
@@ -78,13 +67,7 @@ static __always_inline __u64 user_value_read(const void *ctx, const struct vs_us
 
 static __always_inline bool user_test(const void *ctx, const struct vs_user_test *t)
 {
-	const __u64 value = user_value_read(ctx, &t->value) & t->mask;
-
-	if (t->compare == VS_COMPARE_LESS)
-		return value < t->number;
-	if (t->compare == VS_COMPARE_LESS_SIGNED)
-		return (__s64)value < (__s64)t->number;
-	return value == t->number;
+	return user_test_holds(t, user_value_read(ctx, &t->value));
 }
 
 static __always_inline bool user_is_wanted(const void *ctx, const struct vs_user_slot *slot)
