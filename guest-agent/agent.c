@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "bpf/capture/batcher.h"
+#include "bpf/capture/capture_look.h"
+#include "bpf/chosen/look_condition.h"
 #include "clock/sample.h"
 #include "guest-agent/configurer.h"
 #include "guest-agent/cpus.h"
@@ -64,7 +66,9 @@ struct agent {
 	struct message_config_reply config_reply;
 	bool kernel_log_reported, tasks_filtered;
 	struct guest_events *events; /* that the host asked for */
-	struct symbols *symbols;     /* NULL: no stacks were captured so far */
+	struct capture_look look;    /* period 0: none */
+	char look_when[VS_LOOK_WHEN_MAX];
+	struct symbols *symbols; /* NULL: no stacks were captured so far */
 	struct message_dmesg_point dmesg;
 	struct log_limit lines;
 	uint64_t heartbeat_ms, dmesg_ms, steal_ms, start_ms, stop_ms;
@@ -359,7 +363,8 @@ static void config_step(struct agent *a, uint64_t now_ms)
 	/* Stacks are taken in the kernel, at the expense of whoever runs there. */
 	now.cpu_ns = self.cpu_time_ns +
 		     capture_guest_stacks_taken(a->capture) * VS_GUEST_STACK_COST_NS +
-		     guest_events_hits(a->events) * GUEST_EVENTS_HIT_COST_NS;
+		     guest_events_hits(a->events) * GUEST_EVENTS_HIT_COST_NS +
+		     capture_look_hits(a->capture) * VS_LOOK_HIT_COST_NS;
 	now.memory_bytes = self.rss_bytes;
 	reply = configurer_step(&a->configurer, &now);
 	if (!reply)
@@ -508,7 +513,7 @@ static int hello_init(struct message_hello *hello)
 		.program_version = VCPUSCOPE_VERSION,
 		.tick_hz = kernel_tick_hz(),
 		.watchdog_s = kernel_watchdog_s(),
-		.features = FEATURE_CONFIG | FEATURE_EVENTS,
+		.features = FEATURE_CONFIG | FEATURE_EVENTS | FEATURE_LOOK,
 	};
 	err = clock_tsc_hz(&hello->clock_hz);
 	if (err < 0)
@@ -534,11 +539,38 @@ static int symbols_want(struct agent *a)
 	return 0;
 }
 
+/* The limits have compiled the condition before. */
+static int look_apply(struct agent *a, const struct message_config *in_force, char *why,
+		      size_t why_bytes)
+{
+	const uint64_t before_ns = a->look.period_ns;
+	struct expr_error error;
+	int err = 0;
+
+	if (before_ns == in_force->look_period_ns &&
+	    (!before_ns || !strcmp(a->look_when, in_force->look_when)))
+		return 0;
+	a->look = (struct capture_look){0};
+	if (in_force->look_period_ns)
+		err = look_condition_compile(in_force->look_when, EVENT_GUEST,
+					     !a->options.events.texts, &a->look, &error);
+	if (!err && in_force->look_period_ns)
+		err = symbols_want(a);
+	a->look.period_ns = err ? 0 : in_force->look_period_ns;
+	snprintf(a->look_when, sizeof(a->look_when), "%s", in_force->look_when);
+	if (!err)
+		err = capture_look_set(a->capture, &a->look, why, why_bytes);
+	if (err)
+		a->look.period_ns = 0;
+	return err;
+}
+
 /* configurer.h: what was decided, and can be had, comes into force. */
 static void on_config_apply(void *context, struct message_config_reply *reply)
 {
 	struct message_config *in_force = &reply->in_force;
 	struct agent *a = context;
+	char why[VS_TEXT_MAX] = "";
 	int err = in_force->sample_hz ? symbols_want(a) : 0;
 
 	if (!err && capture_guest_fields(a->capture))
@@ -548,6 +580,14 @@ static void on_config_apply(void *context, struct message_config_reply *reply)
 			   "stacks cannot be sampled: %s", strerror(-err));
 		in_force->sample_hz = 0;
 		capture_guest_set(a->capture, in_force);
+	}
+	if (a->look.period_ns || in_force->look_period_ns) {
+		err = look_apply(a, in_force, why, sizeof(why));
+		if (err) {
+			limits_say(reply, CONFIG_LOOK, CONFIG_REASON_UNSUPPORTED, "%s",
+				   why[0] ? why : strerror(-err));
+			in_force->look_period_ns = 0;
+		}
 	}
 	batcher_summarise(a->batcher, in_force->handler_over_ns);
 	a->kernel_log_reported = in_force->classes & 1u << EVENT_CLASS_KERNEL_LOG;
@@ -597,6 +637,7 @@ static int agent_build(struct agent *a, struct capture *capture)
 	batcher_summarise(a->batcher, a->options.limits.handler_over_ns);
 	batcher_name_tsc_cpu(a->batcher, pvclock_is_clocksource());
 	configurer.limits.fields = capture_guest_fields(capture);
+	configurer.limits.texts = a->options.events.texts;
 	configurer_init(&a->configurer, &configurer);
 	if (a->options.limits.sample_hz) {
 		err = symbols_want(a);

@@ -73,7 +73,8 @@ static const struct option_spec agent_option_table[] = {
 	 .offset = ROW(max_sample_hz),
 	 .value = "N",
 	 .max = 10000,
-	 .help = "highest sampling rate that the host may request; 0: none (default 100)"},
+	 .help = "highest rate of stack samples, or of ticks of record --guest-look, that the host "
+		 "may request; 0: none (default 100)"},
 	{.name = "handlers-over",
 	 .type = OPTION_DURATION,
 	 .offset = ROW(handlers_over_ns),

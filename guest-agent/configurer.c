@@ -29,13 +29,14 @@ static void owners_again(struct configurer *c, uint64_t now_ms)
 	in_force(c, now_ms, false);
 }
 
-/* Returns true if the settings include something that the owner's settings do not: stacks or
+/* Returns true if the settings include something that the owner's settings do not: stacks, looks or
  * events. */
 static bool has_extras(const struct configurer *c)
 {
 	const struct message_config *in_force = &c->reply.in_force;
 
-	return in_force->sample_hz > c->options.limits.sample_hz || in_force->n_events;
+	return in_force->sample_hz > c->options.limits.sample_hz || in_force->n_events ||
+	       in_force->look_period_ns;
 }
 
 static void extras_drop(struct configurer *c, const char *what)
@@ -47,6 +48,11 @@ static void extras_drop(struct configurer *c, const char *what)
 		r->in_force.sample_hz = c->options.limits.sample_hz;
 		limits_say(r, CONFIG_SAMPLE_HZ, CONFIG_REASON_BUDGET,
 			   "the agent's %s was used up (%s)", what, option);
+	}
+	if (r->in_force.look_period_ns) {
+		r->in_force.look_period_ns = 0;
+		limits_say(r, CONFIG_LOOK, CONFIG_REASON_BUDGET, "the agent's %s was used up (%s)",
+			   what, option);
 	}
 	if (r->in_force.n_events) {
 		r->in_force.n_events = 0;

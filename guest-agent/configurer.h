@@ -3,7 +3,7 @@
  * Decides over time which request of the host is in force. At most one request per second comes
  * into force. The owner's settings return when the host disconnects, or when a reconnected host
  * does not repeat its request within 2 s. If the agent exceeds its budget of CPU or memory, the
- * stack samples and events that the host added are removed.
+ * stack samples, looks and events that the host added are removed.
  *
  * It does no I/O and reads no clock.
  */

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "guest-agent/limits.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "bpf/chosen/look_condition.h"
 
 void limits_say(struct message_config_reply *reply, uint32_t field, enum config_reason reason,
 		const char *format, ...)
@@ -171,6 +174,57 @@ static void events_apply(const struct limits *l, const struct message_config *as
 	memcpy(in_force->events, asked->events, in_force->n_events * sizeof(asked->events[0]));
 }
 
+/* The capture compiles the condition once more; here is where it can be refused. */
+static bool look_condition_check(const struct limits *l, const struct message_config *asked,
+				 struct message_config_reply *reply)
+{
+	struct capture_look look;
+	struct expr_error error;
+	int err = look_condition_compile(asked->look_when, EVENT_GUEST, !l->texts, &look, &error);
+
+	if (!err)
+		return true;
+	limits_say(reply, CONFIG_LOOK, err == -EPERM ? CONFIG_REASON_OWNER : CONFIG_REASON_INVALID,
+		   "character %zu of the condition: %s", error.at + 1,
+		   err == -ENOMEM ? "out of memory" : error.text);
+	return false;
+}
+
+static void look_apply(const struct limits *l, const struct message_config *asked,
+		       struct message_config_reply *reply)
+{
+	const uint32_t most = l->sample_hz_max > l->sample_hz ? l->sample_hz_max : l->sample_hz;
+	struct message_config *in_force = &reply->in_force;
+	uint64_t least_ns;
+
+	if (!asked->look_period_ns)
+		return;
+	if (asked->look_period_ns < CAPTURE_LOOK_PERIOD_MIN_NS ||
+	    asked->look_period_ns > CAPTURE_LOOK_PERIOD_MAX_NS) {
+		limits_say(reply, CONFIG_LOOK, CONFIG_REASON_INVALID, "from 1 ms to 1 s");
+		return;
+	}
+	if (!most) {
+		limits_say(reply, CONFIG_LOOK, CONFIG_REASON_OWNER,
+			   "no stacks here (--max-sample-hz)");
+		return;
+	}
+	if (!(l->fields & 1u << CONFIG_LOOK)) {
+		limits_say(reply, CONFIG_LOOK, CONFIG_REASON_UNSUPPORTED, "no looks here (no BPF)");
+		return;
+	}
+	if (!look_condition_check(l, asked, reply))
+		return;
+	least_ns = (1000000000 + most - 1) / most;
+	in_force->look_period_ns = asked->look_period_ns;
+	memcpy(in_force->look_when, asked->look_when, sizeof(in_force->look_when));
+	if (asked->look_period_ns < least_ns) {
+		in_force->look_period_ns = least_ns;
+		limits_say(reply, CONFIG_LOOK, CONFIG_REASON_OWNER,
+			   "at most %" PRIu32 " ticks per second here (--max-sample-hz)", most);
+	}
+}
+
 static void (*const appliers[CONFIG_FIELDS])(const struct limits *l,
 					     const struct message_config *asked,
 					     struct message_config_reply *reply) = {
@@ -180,6 +234,7 @@ static void (*const appliers[CONFIG_FIELDS])(const struct limits *l,
 	[CONFIG_SAMPLE_HZ] = sample_hz_apply,
 	[CONFIG_TASKS] = tasks_apply,
 	[CONFIG_EVENTS] = events_apply,
+	[CONFIG_LOOK] = look_apply,
 };
 
 void limits_apply(const struct limits *l, const struct message_config *asked,

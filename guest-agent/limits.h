@@ -18,10 +18,12 @@
 enum { LIMITS_HANDLER_OVER_NS = 100000 }; /* threshold at level summary if the owner set none */
 
 struct limits {
-	bool no_host_config;    /* refuses all requests of the host */
-	uint64_t classes;       /* bits of enum event_class: classes that may be sent */
-	uint32_t sample_hz;     /* sample rate without a request; 0 none */
-	uint32_t sample_hz_max; /* largest rate that a host may request; at least sample_hz */
+	bool no_host_config; /* refuses all requests of the host */
+	uint64_t classes;    /* bits of enum event_class: classes that may be sent */
+	uint32_t sample_hz;  /* sample rate without a request; 0 none */
+	/* Largest rate that a host may request, also of the ticks of looks; at least sample_hz. */
+	uint32_t sample_hz_max;
+	bool texts; /* the condition of looks may compare texts */
 	/* If above 0: level summary always, with this threshold or a higher one. */
 	uint64_t handler_over_ns;
 	uint32_t fields; /* bits of enum config_field: what the capture can change */

@@ -110,6 +110,11 @@ enum vs_stack_role {
 	/* Like VS_STACK_WAITER, but for a wait that is too short to always have a stack. It
 	 * represents the shorter waits of the thread since its last such event. */
 	VS_STACK_SHORT = 4,
+	/* Like VS_STACK_SAMPLE, but only of ticks of the timer at which a condition held (`record
+	 * --look`). The duration is the time since the tick before, over which the condition was
+	 * evaluated. In STACK events pid2 is 0, so that older readers do not explain a wait with
+	 * it. */
+	VS_STACK_LOOK = 5,
 };
 
 /* The CPU number of events that the collector itself adds to the host's stream. */

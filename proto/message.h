@@ -48,6 +48,7 @@ enum protocol_feature {
 	FEATURE_CONFIG = 1, /* agent: accepts a Config; host: understands a ConfigReply */
 	/* agent: accepts Config.events; host: understands UserEvents of guests. */
 	FEATURE_EVENTS = 2,
+	FEATURE_LOOK = 4, /* agent: accepts Config.look_period_ns and Config.look_when */
 };
 
 enum stream_role { STREAM_ROLE_HOST = 1, STREAM_ROLE_GUEST = 2 };
@@ -122,6 +123,9 @@ struct message_hello {
 	uint64_t suspended_ns; /* total time that the machine was suspended since its boot */
 	uint32_t watchdog_s;   /* the guest's threshold of a soft lockup; 0 unknown or off */
 	uint64_t features;     /* bits of enum protocol_feature; a newer peer may set others */
+	/* Host stream: period of the looks at its threads, 0: none, and their condition. */
+	uint64_t look_period_ns;
+	char look_when[VS_LOOK_WHEN_MAX];
 	size_t n_cpus;
 	struct message_cpu cpus[VS_CPUS_MAX];
 };

@@ -18,6 +18,7 @@ enum {
 	VS_CONFIG_LIMITS_MAX = 16,
 	VS_CONFIG_EVENTS_MAX = 16,
 	VS_TASK_PATTERN_MAX = 17, /* 15 bytes of a name, "*" and NUL */
+	VS_LOOK_WHEN_MAX = 256,   /* condition of looks, with the NUL */
 	CONFIG_HANDLER_OVER_MAX_NS = 1000000000,
 };
 
@@ -39,7 +40,8 @@ enum guest_level {
 	X(2, HANDLER_OVER, "handlers-over")                                                        \
 	X(3, SAMPLE_HZ, "sample-hz")                                                               \
 	X(4, TASKS, "task-filter")                                                                 \
-	X(5, EVENTS, "-e")
+	X(5, EVENTS, "-e")                                                                         \
+	X(6, LOOK, "look")
 
 enum config_field {
 #define X(number, NAME, ...) CONFIG_##NAME = number,
@@ -80,6 +82,11 @@ struct message_config {
 	 * says what became of each. */
 	size_t n_events;
 	struct message_config_event events[VS_CONFIG_EVENTS_MAX];
+	/* Only requested of an agent with FEATURE_LOOK: stacks of what runs at the ticks of this
+	 * period, 0: none, if the condition holds: an expression (bpf/chosen/look_condition.h),
+	 * which the agent compiles. */
+	uint64_t look_period_ns;
+	char look_when[VS_LOOK_WHEN_MAX];
 };
 
 struct message_config_limit {

@@ -157,6 +157,8 @@ static const struct message_field hello_fields[] = {
 	ANY(hello, suspended_ns),
 	ANY(hello, watchdog_s),
 	ANY(hello, features),
+	ANY(hello, look_period_ns),
+	TEXT(hello, look_when),
 	LIST(hello, cpus, n_cpus, cpus, cpu),
 };
 MESSAGE_LAYOUT(hello, );
@@ -278,6 +280,8 @@ static const struct message_field config_fields[] = {
 	ANY(config, sample_hz),
 	TEXTS(config, tasks, n_tasks),
 	LIST(config, events, n_events, events, config_event),
+	ANY(config, look_period_ns),
+	TEXT(config, look_when),
 };
 MESSAGE_LAYOUT(config, );
 

@@ -12,6 +12,7 @@
 
 #include "bpf/backend/capture_bpf.h"
 #include "bpf/backend/capture_request.h"
+#include "bpf/backend/looks.h"
 #include "bpf/backend/user_probes.h"
 #include "bpf/capture/online_cpus.h"
 #include "guest_btf.skel.h"
@@ -159,6 +160,8 @@ static int objects_loaded(void *context, struct bpf_object *object)
 		error = capture_host_loaded(c->host, object, c->globals);
 	if (!error)
 		error = user_probes_new(&c->programs, c->globals, &c->probes);
+	if (!error)
+		error = looks_new(&c->programs, c->globals, &c->looks);
 	return error;
 }
 
@@ -211,6 +214,7 @@ static void capture_bpf_close(struct capture *base)
 		close(c->tasks_fd);
 	bpf_link__destroy(c->tasks_link);
 	sample_timers_detach(&c->timers);
+	looks_free(c->looks);
 	guest_stacks_close(c->guest_stacks);
 	user_probes_free(c->probes);
 	loader_unload(&c->programs);
@@ -364,6 +368,21 @@ static uint64_t capture_bpf_event_unwatched(const struct capture *base)
 	return user_probes_unwatched(bpf_of_const(base)->probes);
 }
 
+static int capture_bpf_look(struct capture *base, const struct capture_look *look, char *why,
+			    size_t why_bytes)
+{
+	struct capture_bpf *c = bpf_of(base);
+	const bool stacks = c->host ? c->options.stacks : c->guest_stacks != NULL;
+
+	/* The maps of the stacks are too small then. */
+	return look->period_ns && !stacks ? -ENOTSUP : looks_set(c->looks, look, why, why_bytes);
+}
+
+static uint64_t capture_bpf_look_hits(const struct capture *base)
+{
+	return looks_hits(bpf_of_const(base)->looks);
+}
+
 static int capture_bpf_exits(struct capture *base, capture_exit_taker take, void *context)
 {
 	struct capture_bpf *c = bpf_of(base);
@@ -514,7 +533,7 @@ static int capture_bpf_open(const struct capture_options *options, struct captur
 						     {"guest_raw", guest_raw__elf_bytes}};
 	static const struct loader_build host[2] = {{"host", host_btf__elf_bytes},
 						    {"host_raw", host_raw__elf_bytes}};
-	static const char *const later[] = {USER_PROBES_LATER, NULL};
+	static const char *const later[] = {USER_PROBES_LATER, LOOKS_LATER, NULL};
 	const bool is_host = options->kind == CAPTURE_HOST;
 	struct loader_request request = {
 		.builds = (is_host ? host : guest) + options->raw_tracepoints,
@@ -613,6 +632,8 @@ const struct capture_backend capture_backend_bpf = {
 	.event_stop = capture_bpf_event_stop,
 	.event_watch = capture_bpf_event_watch,
 	.event_unwatched = capture_bpf_event_unwatched,
+	.look = capture_bpf_look,
+	.look_hits = capture_bpf_look_hits,
 	.host_stats = capture_bpf_host_stats,
 	.missed = capture_bpf_missed,
 	.cost = capture_bpf_cost,

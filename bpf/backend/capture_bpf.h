@@ -38,6 +38,7 @@ struct capture_bpf {
 	struct bpf_link *tasks_link;
 	struct capture_host *host; /* NULL for a guest capture */
 	struct user_probes *probes;
+	struct looks *looks;
 	struct sample_timers timers;
 	struct guest_stacks *guest_stacks; /* NULL: stacks cannot be taken */
 	/* The guest's filter, in globals; NULL for a host capture. */

@@ -92,7 +92,8 @@ uint32_t capture_request_fields(const struct capture *base)
 
 	return c->host ? 0
 		       : 1u << CONFIG_CLASSES | 1u << CONFIG_TASKS |
-				 (uint32_t)(c->options.sample_hz_max > 0) << CONFIG_SAMPLE_HZ;
+				 (uint32_t)(c->options.sample_hz_max > 0) << CONFIG_SAMPLE_HZ |
+				 (uint32_t)(c->options.sample_hz_max > 0) << CONFIG_LOOK;
 }
 
 int capture_request_set(struct capture *base, const struct message_config *config)

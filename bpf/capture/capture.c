@@ -150,6 +150,18 @@ void capture_events_limit(struct capture *c, uint32_t rate)
 		c->backend->events_limit(c, rate);
 }
 
+int capture_look_set(struct capture *c, const struct capture_look *look, char *why,
+		     size_t why_bytes)
+{
+	why[0] = '\0';
+	return c->backend->look ? c->backend->look(c, look, why, why_bytes) : -ENOTSUP;
+}
+
+uint64_t capture_look_hits(const struct capture *c)
+{
+	return c->backend->look_hits ? c->backend->look_hits(c) : 0;
+}
+
 void capture_host_stats_get(const struct capture *c, struct capture_host_stats *out)
 {
 	c->backend->host_stats(c, out);

@@ -6,6 +6,7 @@
 
 #include "bpf/capture/capture.h"
 #include "bpf/capture/capture_event.h"
+#include "bpf/capture/capture_look.h"
 #include "clock/sample.h"
 
 struct capture {
@@ -51,6 +52,10 @@ struct capture_backend {
 	/* Both NULL: not supported. */
 	int (*event_watch)(struct capture *c, const struct capture_watch *watch);
 	uint64_t (*event_unwatched)(const struct capture *c);
+	/* Both NULL: not supported. */
+	int (*look)(struct capture *c, const struct capture_look *look, char *why,
+		    size_t why_bytes);
+	uint64_t (*look_hits)(const struct capture *c);
 	void (*host_stats)(const struct capture *c, struct capture_host_stats *out);
 	uint64_t (*missed)(const struct capture *c);
 	int (*cost)(const struct capture *c, uint64_t *run_time_ns, uint64_t *run_count);

@@ -3,6 +3,7 @@
  * kernel that passes the filter (guest_request.h; at first all) into the ring of its CPU. Only
  * vs_switch is mandatory. The loader omits a program whose tracepoint this kernel does not have. */
 #include "bpf/prog/emit.h"
+#include "bpf/prog/look.h"
 #include "bpf/prog/sample.h"
 #include "bpf/prog/user_hit.h"
 
@@ -18,7 +19,7 @@ int BPF_PROG(vs_switch, bool preempted, struct task_struct *prev, struct task_st
 	if (out == VS_TASK_OTHER && in == VS_TASK_OTHER)
 		return 0;
 	if (request.sample_period_ns && state && !(state & VS_TASK_DEAD))
-		stack_emit(ctx, VS_STACK_WAITER);
+		stack_emit(ctx, VS_STACK_WAITER, request.sample_period_ns);
 	ev_set_sched_switch_out_prio(&e, VS_READ(prev, prio));
 	ev_set_sched_switch_in_prio(&e, VS_READ(next, prio));
 	emit(VS_EVENT_SCHED_SWITCH, out, in, state, e.arg1);
@@ -29,7 +30,18 @@ int BPF_PROG(vs_switch, bool preempted, struct task_struct *prev, struct task_st
 SEC("perf_event")
 int vs_sample(struct bpf_perf_event_data *ctx)
 {
-	stack_emit(ctx, VS_STACK_SAMPLE);
+	stack_emit(ctx, VS_STACK_SAMPLE, request.sample_period_ns);
+	return 0;
+}
+
+/* Attached to a timer of each CPU if looks are wanted. */
+SEC("perf_event")
+int vs_l_look(struct bpf_perf_event_data *ctx)
+{
+	const __u64 period_ns = look_tick();
+
+	if (period_ns)
+		stack_emit(ctx, VS_STACK_LOOK, period_ns);
 	return 0;
 }
 

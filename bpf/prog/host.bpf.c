@@ -12,6 +12,7 @@
 #include "bpf/prog/emit.h"
 #include "bpf/prog/exits.h"
 #include "bpf/prog/follow.h"
+#include "bpf/prog/look.h"
 #include "bpf/prog/stack.h"
 #include "bpf/prog/tracepoint.h"
 #include "bpf/prog/user_hit.h"
@@ -320,9 +321,8 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 	return 0;
 }
 
-/* Attached to a timer of each CPU if samples are wanted: where a followed thread is now. */
-SEC("perf_event")
-int vs_h_sample(struct bpf_perf_event_data *ctx)
+/* Sends where the current task is, if it is followed. explains: for the event (proto/event.h). */
+static __always_inline void sample_send(void *ctx, __u16 role, bool explains, __u64 period_ns)
 {
 	const __u64 both = bpf_get_current_pid_tgid();
 	const __s32 tid = (__s32)both;
@@ -331,22 +331,41 @@ int vs_h_sample(struct bpf_perf_event_data *ctx)
 	__u32 slot = 0;
 
 	if (!tid || !followed_of(tid, &slot))
-		return 0;
+		return;
 	s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
 	if (!s) {
 		__sync_fetch_and_add(&stacks_dropped, 1);
-		return 0;
+		return;
 	}
 	stack_fill(ctx, s, false);
 	s->sampled = 0;
 	s->time = bpf_ktime_get_ns();
-	s->wait_ns = sample_period_ns;
-	s->tid = s->explains = tid;
+	s->wait_ns = period_ns;
+	s->tid = tid;
+	s->explains = explains ? tid : 0;
 	s->tgid = (__s32)(both >> 32);
 	s->cpu = (__u16)bpf_get_smp_processor_id();
-	s->role = VS_STACK_SAMPLE;
+	s->role = role;
 	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), current->comm);
 	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+}
+
+/* Attached to a timer of each CPU if samples are wanted: where a followed thread is now. */
+SEC("perf_event")
+int vs_h_sample(struct bpf_perf_event_data *ctx)
+{
+	sample_send(ctx, VS_STACK_SAMPLE, true, sample_period_ns);
+	return 0;
+}
+
+/* Attached to a timer of each CPU if looks are wanted. */
+SEC("perf_event")
+int vs_l_look(struct bpf_perf_event_data *ctx)
+{
+	const __u64 period_ns = look_tick();
+
+	if (period_ns)
+		sample_send(ctx, VS_STACK_LOOK, false, period_ns);
 	return 0;
 }
 

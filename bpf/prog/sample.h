@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Takes the stacks of a guest's tasks (guest_stack.h) while request.sample_period_ns is not 0. For
- * BPF programs only.
+ * Takes the stacks of a guest's tasks (guest_stack.h): while request.sample_period_ns is not 0, and
+ * if a look wants them (look.h). For BPF programs only.
  *
  * User stacks are unwound by frame pointers. In code that was built without frame pointers, only
  * the leaf is found.
@@ -35,7 +35,7 @@ struct {
 /* One buffer per role, because a sample may interrupt a switch. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 4);
+	__uint(max_entries, VS_STACK_LOOK + 1);
 	__type(key, __u32);
 	__type(value, struct vs_guest_stack);
 } stack_scratch SEC(".maps");
@@ -82,7 +82,7 @@ static __always_inline __u32 stack_take(void *ctx, struct vs_guest_stack *s, __s
 
 /* Emits a TASK_STACK event with the current task's stacks. Out of line, because most captures take
  * no stacks. */
-static __noinline void stack_emit(void *ctx, __u32 role)
+static __noinline void stack_emit(void *ctx, __u32 role, __u64 period_ns)
 {
 	const __u64 both = bpf_get_current_pid_tgid();
 	struct vs_guest_stack *s = bpf_map_lookup_elem(&stack_scratch, &role);
@@ -96,7 +96,7 @@ static __noinline void stack_emit(void *ctx, __u32 role)
 	ev_set_task_stack_kernel(&e, stack_take(ctx, s, 0, 0));
 	ev_set_task_stack_user(&e, stack_take(ctx, s, (__s32)(both >> 32), BPF_F_USER_STACK));
 	ev_set_task_stack_role(&e, role);
-	ev_set_task_stack_period_ns(&e, request.sample_period_ns);
+	ev_set_task_stack_period_ns(&e, period_ns);
 	emit(VS_EVENT_TASK_STACK, (__s32)both, (__s32)(both >> 32), e.arg0, e.arg1);
 }
 

@@ -38,7 +38,8 @@ enum vs_user_from {
 	VS_FROM_CPU = 4,
 	VS_FROM_TID = 5,
 	VS_FROM_PID = 6,
-	VS_FROM_COMM = 7, /* of the current task: from character `offset` on */
+	VS_FROM_COMM = 7,  /* of the current task: from character `offset` on */
+	VS_FROM_COUNT = 8, /* count number `number` of the looks (look_shared.h) */
 };
 
 struct vs_user_value {

@@ -10,6 +10,7 @@
 #include "host-collector/cli/commands.h"
 #include "host-collector/cli/flame_draw.h"
 #include "host-collector/cli/narrow_options.h"
+#include "host-collector/decode/config_text.h"
 #include "host-collector/util/duration.h"
 #include "host-collector/util/escape.h"
 #include "host-collector/view/folded_text.h"
@@ -46,10 +47,11 @@ static const struct option_spec flame_option_table[] = {
 	{.name = "kind",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct flame_arguments, kind),
-	 .value = "oncpu|offcpu|wakeup|offwake|wall|exits",
+	 .value = "oncpu|offcpu|wakeup|offwake|wall|exits|looks",
 	 .help = "what the widths show. oncpu: time on a CPU; offcpu: waiting time; wakeup: "
 		 "the tasks that ended the waits; offwake: waits and what ended them; wall: "
-		 "all time of each thread (default); exits: the time of VM-exits"},
+		 "all time of each thread (default); exits: the time of VM-exits; looks: the time in "
+		 "which the condition of `record --look` held, and no other time"},
 	{.name = "of",
 	 .type = OPTION_CHOICE,
 	 .offset = offsetof(struct flame_arguments, of),
@@ -148,6 +150,10 @@ static int options_make(const struct flame_arguments *a, struct flame_options *o
 		o->subject = FLAME_OF_TASKS;
 	if (a->of)
 		o->subject = strcmp(a->of, "tasks") ? FLAME_OF_VCPUS : FLAME_OF_TASKS;
+	if (o->kind == FLAME_LOOKS && a->state) {
+		trouble("--state", "looks have no states; --when of `record` chose them");
+		return COMMAND_USAGE;
+	}
 	if (o->kind == FLAME_EXITS && o->subject == FLAME_OF_TASKS) {
 		trouble(a->kind, "guest tasks have no VM-exits; omit --of and --task");
 		return COMMAND_USAGE;
@@ -270,7 +276,10 @@ static void nothing_say(const struct flame_arguments *a, const struct flame_opti
 	bool narrowed = false;
 
 	fprintf(stderr, "vcpuscope flame: %s: ", a->recording);
-	fprintf(stderr, o->kind == FLAME_EXITS ? "it has no VM-exits" : "it has nothing to show");
+	fprintf(stderr, "%s",
+		o->kind == FLAME_EXITS   ? "it has no VM-exits"
+		: o->kind == FLAME_LOOKS ? "it has no looks"
+					 : "it has nothing to show");
 	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
 		if (asked[i].value)
 			fprintf(stderr, "%s %s %s", narrowed ? "" : " for", asked[i].option,
@@ -289,7 +298,33 @@ static void nothing_say(const struct flame_arguments *a, const struct flame_opti
 			a->recording);
 	else if (o->kind == FLAME_EXITS)
 		fprintf(stderr, ": KVM's events were not captured");
+	else if (o->kind == FLAME_LOOKS)
+		fprintf(stderr,
+			"; `record --look` and `--guest-look` take them while a condition holds");
 	fputc('\n', stderr);
+}
+
+/* Appends the condition of the looks that are shown. */
+static void looks_describe(const struct flame_options *o, const struct flame_reading *r, char *name,
+			   size_t name_bytes)
+{
+	struct pipeline_source s;
+
+	for (size_t i = 0; r->pipeline && !pipeline_source_get(r->pipeline, i, &s); i++) {
+		const struct message_config *config = s.config ? &s.config->in_force : NULL;
+		const bool of_guest = o->subject == FLAME_OF_TASKS;
+		const uint64_t period_ns = !of_guest ? s.look_period_ns
+					   : config  ? config->look_period_ns
+						     : 0;
+		const size_t len = strlen(name);
+
+		if (!period_ns)
+			continue;
+		snprintf(name + len, name_bytes - len, "; ");
+		config_look_describe(period_ns, of_guest ? config->look_when : s.look_when, name,
+				     name_bytes);
+		return;
+	}
 }
 
 /* The recording, and the window if there is one. */
@@ -309,6 +344,8 @@ static void name_make(const struct flame_arguments *a, const struct flame_option
 	if (sleep_is_left_out(a, o))
 		snprintf(name + len, name_bytes - len,
 			 "; sleeping tasks are left out (--state all shows them)");
+	if (o->kind == FLAME_LOOKS)
+		looks_describe(o, r, name, name_bytes);
 }
 
 static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
@@ -325,6 +362,12 @@ static int stacks_run(const struct flame_arguments *a, struct flame_options *o)
 			a->recording);
 		o->subject = FLAME_OF_VCPUS;
 		o->states = 0;
+		result = read_or_say(a->recording, o, &r);
+	}
+	if (!result && r.flame && o->kind == FLAME_LOOKS && o->subject == FLAME_OF_VCPUS &&
+	    !a->of && o->vcpu < 0 && !folded_count(flame_reading_stacks(&r)) && r.guest) {
+		flame_reading_end(&r);
+		o->subject = FLAME_OF_TASKS;
 		result = read_or_say(a->recording, o, &r);
 	}
 	if (!result) {

@@ -17,6 +17,7 @@ static const struct {
 	[FLAME_OFFWAKE] = {"Off-Wake Flame Graph", FLAME_PALETTE_CHAIN},
 	[FLAME_WALL] = {"Wall Time, through the Boundary", FLAME_PALETTE_SIDES},
 	[FLAME_EXITS] = {"VM-Exits Flame Graph", FLAME_PALETTE_HOT},
+	[FLAME_LOOKS] = {"What Ran while the Condition Held", FLAME_PALETTE_HOT},
 };
 
 static const char *file_name(const char *path)

@@ -16,6 +16,7 @@
 #include "host-collector/cli/event_options.h"
 #include "host-collector/cli/feed.h"
 #include "host-collector/cli/guest_options.h"
+#include "host-collector/cli/look_options.h"
 #include "host-collector/cli/task_options.h"
 #include "host-collector/cli/vms_options.h"
 #include "host-collector/cli/workload.h"
@@ -42,6 +43,7 @@ struct record_options {
 	struct task_arguments tasks;
 	uint64_t duration_ns;
 	uint64_t stacks_over_ns, sample_hz;
+	struct look_arguments look;
 	const char *level, *backend;
 	bool no_guest;
 };
@@ -80,6 +82,7 @@ static const struct option_spec record_option_table[] = {
 	 .help = "sample the stacks of the VM's threads N times per second, for flame graphs, "
 		 "and ask the agent to sample the guest's tasks at the same rate (default: no "
 		 "samples)"},
+	LOOK_OPTION_ROWS(ROW(look)),
 	{.name = "level",
 	 .type = OPTION_CHOICE,
 	 .offset = ROW(level),
@@ -103,6 +106,7 @@ struct record {
 	enum capture_level level;
 	enum backend_choice backend;
 	struct message_config request;
+	struct capture_look look;     /* period 0: none */
 	struct chosen_events *events; /* NULL: none */
 	uint32_t detached;            /* bits of chosen events: reported as detached */
 	struct watched_tasks *tasks;  /* NULL: only those of the VM */
@@ -430,9 +434,9 @@ static const char *tasks_check(const struct record_options *o)
 	if (vms_arguments_count(&o->which))
 		return "";
 	if (o->which.channels.n || o->no_guest || o->level || o->sample_hz || o->stacks_over_ns ||
-	    o->which.control)
-		return "--channel, --no-guest, --level, --sample-hz, --stacks-over and --control need a "
-		       "VM: give --vm NAME, --pid N or --qmp PATH";
+	    look_arguments_any(&o->look) || o->which.control)
+		return "--channel, --no-guest, --level, --sample-hz, --look, --stacks-over and "
+		       "--control need a VM: give --vm NAME, --pid N or --qmp PATH";
 	return "";
 }
 
@@ -467,6 +471,9 @@ static int place_check(const struct record *r)
 	else if (place->by_daemon && o->sample_hz)
 		why = "--sample-hz: the daemon, which watches this VM, takes no samples; run `vcpuscope "
 		      "ctl detach` first";
+	else if (place->by_daemon && r->look.period_ns)
+		why = "--look: the daemon, which watches this VM, takes no stacks on a condition; run "
+		      "`vcpuscope ctl detach` first";
 	else if (place->by_daemon && r->request.asks)
 		why = "--guest-*: the daemon, which watches this VM, configures its agent; run "
 		      "`vcpuscope ctl detach` first";
@@ -499,6 +506,8 @@ static int record_loop(struct record *r, char *why, size_t why_bytes)
 						  .security = o->security,
 						  .wait_threshold_ns = o->stacks_over_ns,
 						  .sample_hz = (uint32_t)o->sample_hz,
+						  .look = r->look.period_ns ? &r->look : NULL,
+						  .look_when = o->look.when,
 						  .request = &r->request,
 						  .events = r->events,
 						  .tasks = r->tasks,
@@ -545,6 +554,13 @@ static int arguments_read(struct record *r, const struct command *self, int argc
 	if (guest_arguments_read(&r->options.guest, r->options.sample_hz, &r->request, why,
 				 sizeof(why))) {
 		fprintf(stderr, "vcpuscope record: %s\n", why);
+		return COMMAND_USAGE;
+	}
+	err = look_arguments_read(&r->options.look, &r->look, &r->request);
+	if (err)
+		return err;
+	if (r->request.asks & 1u << CONFIG_LOOK && r->options.no_guest) {
+		fputs("vcpuscope record: --guest-look and --no-guest cannot be combined\n", stderr);
 		return COMMAND_USAGE;
 	}
 	r->n_vms = vms_arguments_count(&r->options.which);

@@ -112,6 +112,15 @@ static void add(char *out, size_t out_bytes, const char *text)
 	snprintf(out + used, out_bytes - used, "%s", text);
 }
 
+void config_look_describe(uint64_t period_ns, const char *when, char *out, size_t out_bytes)
+{
+	char period[64];
+
+	snprintf(period, sizeof(period), "looks every %g ms, when ", (double)period_ns / 1e6);
+	add(out, out_bytes, period);
+	add(out, out_bytes, when);
+}
+
 void config_describe(const struct message_config *config, char *out, size_t out_bytes)
 {
 	const char *separator = "";
@@ -139,10 +148,15 @@ void config_describe(const struct message_config *config, char *out, size_t out_
 			 (double)config->handler_over_ns / 1e3);
 		add(out, out_bytes, number);
 	}
-	if (!config->sample_hz)
-		return;
-	snprintf(number, sizeof(number), "; %" PRIu32 " stacks per second", config->sample_hz);
-	add(out, out_bytes, number);
+	if (config->sample_hz) {
+		snprintf(number, sizeof(number), "; %" PRIu32 " stacks per second",
+			 config->sample_hz);
+		add(out, out_bytes, number);
+	}
+	if (config->look_period_ns) {
+		add(out, out_bytes, "; ");
+		config_look_describe(config->look_period_ns, config->look_when, out, out_bytes);
+	}
 }
 
 void config_limit_describe(const struct message_config_limit *limit, char *out, size_t out_bytes)

@@ -22,6 +22,7 @@ enum {
 	/* Frames of descriptions per second: an agent sends one when something changed, which a
 	 * request or a flood can cause, each once a second, and one at a session's begin. */
 	DESCRIPTIONS_PER_S = 8,
+	NEWER_FIELDS = 2, /* fields of a Config that not every agent knows */
 };
 
 struct echo_waiting {
@@ -43,12 +44,13 @@ struct guest_session {
 	uint64_t guest_session_id;
 	bool refused;    /* the guest's session speaks another protocol */
 	bool heard_more; /* than HELLO, in this guest session */
-	bool said_damage, said_replay, said_protocol, said_no_config, said_no_events;
+	bool said_damage, said_replay, said_protocol, said_no_config;
+	bool said_newer[NEWER_FIELDS]; /* that the agent does not know the field */
 	bool said_descriptions;
 	unsigned int descriptions; /* in the second that began then */
 	uint64_t descriptions_ms;
 	struct message_config config; /* what we ask for; no field: nothing */
-	bool without_events;          /* the agent does not know Config.events */
+	uint32_t unknown;             /* bits of enum config_field that the agent does not know */
 	unsigned int config_tries;    /* left; 0: nothing is to be asked */
 	uint64_t config_due_ms;
 	uint64_t hello_due_ms, echo_sent_ms, echo_due_ms, echo_fast_until_ms, torn_since_ms;
@@ -175,20 +177,28 @@ void guest_session_ask(struct guest_session *s, const struct message_config *con
 
 static void config_send(struct guest_session *s, uint64_t now_ms)
 {
-	const uint32_t asks = s->config.asks;
-	const size_t n_events = s->config.n_events;
+	struct message_config *c = &s->config;
+	const uint32_t asks = c->asks;
+	const size_t n_events = c->n_events;
+	const uint64_t look_period_ns = c->look_period_ns;
+	const char look_when = c->look_when[0];
 	uint64_t sent_tsc;
 	int err;
 
 	s->config_due_ms = now_ms + CONFIG_REPEAT_MS;
 	s->payload.len = 0;
-	if (s->without_events) {
-		s->config.asks &= ~(1u << CONFIG_EVENTS);
-		s->config.n_events = 0;
+	c->asks &= ~s->unknown;
+	if (s->unknown & 1u << CONFIG_EVENTS)
+		c->n_events = 0;
+	if (s->unknown & 1u << CONFIG_LOOK) {
+		c->look_period_ns = 0;
+		c->look_when[0] = '\0';
 	}
-	err = message_config_pack(&s->config, &s->payload);
-	s->config.asks = asks;
-	s->config.n_events = n_events;
+	err = message_config_pack(c, &s->payload);
+	c->asks = asks;
+	c->n_events = n_events;
+	c->look_period_ns = look_period_ns;
+	c->look_when[0] = look_when;
 	if (!err)
 		payload_send(s, FRAME_CONFIG, &sent_tsc);
 	if (--s->config_tries)
@@ -198,24 +208,39 @@ static void config_send(struct guest_session *s, uint64_t now_ms)
 	     "the agent did not answer what was asked of it (--guest-*, -e guest:...)");
 }
 
+/* Fields that only newer agents know, and what their requests are called. */
+static const struct {
+	uint64_t feature;
+	enum config_field field;
+	const char *lacks;
+} newer_fields[NEWER_FIELDS] = {
+	{FEATURE_EVENTS, CONFIG_EVENTS, "cannot capture the events of -e guest:..."},
+	{FEATURE_LOOK, CONFIG_LOOK, "does not look (--guest-look)"},
+};
+
 /* A guest session begins. */
 static void config_begin(struct guest_session *s, const struct message_hello *hello)
 {
 	s->config_tries = 0;
 	s->config_due_ms = 0;
+	s->unknown = 0;
 	if (!s->config.asks)
 		return;
 	if (hello->features & FEATURE_CONFIG) {
-		s->without_events = !(hello->features & FEATURE_EVENTS);
-		if (s->without_events && s->config.asks & 1u << CONFIG_EVENTS &&
-		    !s->said_no_events) {
-			s->said_no_events = true;
+		for (size_t i = 0; i < NEWER_FIELDS; i++) {
+			const uint32_t bit = 1u << newer_fields[i].field;
+
+			if (hello->features & newer_fields[i].feature)
+				continue;
+			s->unknown |= bit;
+			if (!(s->config.asks & bit) || s->said_newer[i])
+				continue;
+			s->said_newer[i] = true;
 			note(s, NOTE_GUEST_CONFIG,
-			     "agent %.24s cannot capture the events of -e guest:... (it is older); "
-			     "all else is recorded",
-			     hello->program_version);
+			     "agent %.24s %s (it is older); all else is recorded",
+			     hello->program_version, newer_fields[i].lacks);
 		}
-		if (s->without_events && s->config.asks == 1u << CONFIG_EVENTS)
+		if (!(s->config.asks & ~s->unknown))
 			return;
 		s->config.id++;
 		s->config_tries = CONFIG_TRIES;

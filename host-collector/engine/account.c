@@ -109,6 +109,9 @@ static int loss_give(const struct pipeline_source *s, const struct model *m, uin
 
 	memcpy(loss.aggregated, s->aggregated, sizeof(loss.aggregated));
 	config_write(s->config, loss.config, sizeof(loss.config));
+	if (s->look_period_ns)
+		config_look_describe(s->look_period_ns, s->look_when, loss.config,
+				     sizeof(loss.config));
 	missing_write(m, s->source, loss.config, sizeof(loss.config));
 	for (size_t i = 0; i < s->losses->n; i++) {
 		const struct loss_span *span = &s->losses->spans[i];

@@ -35,6 +35,8 @@ struct stream {
 	char name[VS_TEXT_MAX];
 	char kernel_release[VS_TEXT_MAX], program_version[VS_TEXT_MAX];
 	uint64_t suspended_ns;
+	uint64_t look_period_ns;
+	char look_when[VS_LOOK_WHEN_MAX];
 	bool config_known;
 	struct message_config_reply config;
 	bool hello, channel_down;

@@ -56,6 +56,8 @@ static int on_hello(struct pipeline *p, struct stream *s, uint64_t arrival_tsc)
 	if (p->options.live)
 		err = stream_join(p, s);
 	if (stream_is_host(s)) {
+		s->look_period_ns = m->look_period_ns;
+		memcpy(s->look_when, m->look_when, sizeof(s->look_when));
 		p->hold_ticks = m->clock_hz / 1000 * HOLD_MS;
 		return err;
 	}

@@ -544,6 +544,8 @@ int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_
 		.program_version = s->program_version,
 		.suspended_ns = s->suspended_ns,
 		.config = s->config_known ? &s->config : NULL,
+		.look_period_ns = s->look_period_ns,
+		.look_when = s->look_when,
 		.channel_down = s->channel_down,
 		.ended = s->ended,
 		.frames = s->frames,

@@ -84,7 +84,9 @@ struct pipeline_source {
 	uint64_t suspended_ns;       /* its CLOCK_BOOTTIME minus CLOCK_MONOTONIC */
 	/* Its newest answer to a collector's request (message_config.h); NULL: none. Borrowed. */
 	const struct message_config_reply *config;
-	bool channel_down;  /* according to the collector's newest note */
+	uint64_t look_period_ns; /* period of the looks at the host's threads; 0: none */
+	const char *look_when;   /* their condition */
+	bool channel_down;       /* according to the collector's newest note */
 	bool ended;         /* nothing is known after its last event; live: until it sends again */
 	uint64_t frames;    /* frames with a valid checksum */
 	uint64_t heard_tsc; /* host TSC at which its newest frame arrived; 0: none */

@@ -302,7 +302,7 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 	struct vcpu_sink sink = vcpu_sink_of(m);
 
 	(void)of; /* who caused it; it explains a wait of another thread */
-	if (!v || role == VS_STACK_SAMPLE)
+	if (!v || role == VS_STACK_SAMPLE || role == VS_STACK_LOOK)
 		return;
 	((struct vm_vcpu *)v)->vm->data.stacks = true;
 	if (role == VS_STACK_WAITER)

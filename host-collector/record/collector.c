@@ -385,6 +385,8 @@ static int host_open(struct collector *c, const struct collector_options *option
 {
 	struct host_stream_options host = {.wait_threshold_ns = options->wait_threshold_ns,
 					   .sample_hz = options->sample_hz,
+					   .look = options->look,
+					   .look_when = options->look_when,
 					   .level = options->level,
 					   .backend = options->backend,
 					   .events = options->events,
@@ -413,6 +415,8 @@ static int host_open(struct collector *c, const struct collector_options *option
 	}
 	if (*host_stream_notice(c->host))
 		say(c, "%s", host_stream_notice(c->host));
+	if (*host_stream_look_failed(c->host))
+		say(c, "%s", host_stream_look_failed(c->host));
 	if (*host_stream_events_failed(c->host))
 		say(c, "%s", host_stream_events_failed(c->host));
 	if (!c->vm)

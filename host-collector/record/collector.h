@@ -53,6 +53,8 @@ struct collector_options {
 	bool vsock_handed;          /* vsock: the caller passes connections to collector_adopt() */
 	uint64_t wait_threshold_ns; /* ns; longer waits are recorded with stacks; 0: 20 ms */
 	uint32_t sample_hz;         /* stack samples of the VM's threads per second; 0: none */
+	const struct capture_look *look; /* see host_stream.h, as for the next */
+	const char *look_when;
 	enum capture_level level;
 	/* Backend of the host's capture; 0: BPF, or perf if BPF fails. */
 	enum backend_choice backend;

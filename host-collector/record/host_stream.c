@@ -54,6 +54,8 @@ struct host_stream {
 	uint64_t chosen_kept[VS_USER_EVENTS_MAX];
 	uint64_t chosen_checked_ms, chosen_sent_ms;
 	char chosen_failed[512];
+	uint64_t look_period_ns; /* 0: no looks */
+	char look_failed[256];
 	struct followed followed;
 };
 
@@ -176,11 +178,29 @@ static int hello_fill(struct message_hello *hello, uint64_t tsc_hz)
 	return tsc_hz ? 0 : clock_tsc_hz(&hello->clock_hz);
 }
 
+/* The HELLO of the recording also has what no agent needs to know. */
+static int hello_deliver(struct host_stream *h)
+{
+	struct message_hello *hello = malloc(sizeof(*hello));
+	int err = -ENOMEM;
+
+	if (hello) {
+		*hello = h->hello;
+		hello->look_period_ns = h->look_period_ns;
+		if (h->look_period_ns)
+			snprintf(hello->look_when, sizeof(hello->look_when), "%s",
+				 h->options.look_when);
+		err = payload_deliver(h, FRAME_HELLO, message_hello_pack(hello, &h->payload));
+	}
+	free(hello);
+	return err;
+}
+
 static int stream_begin(struct host_stream *h)
 {
 	struct message_clock_sample sample = {0};
 	struct clock_sample now = {0};
-	int err = payload_deliver(h, FRAME_HELLO, message_hello_pack(&h->hello, &h->payload));
+	int err = hello_deliver(h);
 
 	if (err)
 		return err;
@@ -207,6 +227,30 @@ static int capture_begin(struct host_stream *h, char *why, size_t why_bytes)
 	if (err)
 		snprintf(why, why_bytes, "the host's capture takes no more: %s", strerror(-err));
 	return err;
+}
+
+/* Through perf there are no looks, and the recording goes on without; any other reason is one to
+ * change the condition. Without a capture (tests), they are only described. */
+static int look_begin(struct host_stream *h, char *why, size_t why_bytes)
+{
+	const struct capture_look *look = h->options.look;
+	char reason[192];
+	int err;
+
+	if (!look)
+		return 0;
+	h->look_period_ns = look->period_ns;
+	err = h->capture ? capture_look_set(h->capture, look, reason, sizeof(reason)) : 0;
+	if (!err)
+		return 0;
+	h->look_period_ns = 0;
+	if (err == -ENOTSUP) {
+		snprintf(h->look_failed, sizeof(h->look_failed), "no looks through %s (--look)%s%s",
+			 capture_backend_name(h->capture), *reason ? ": " : "", reason);
+		return 0;
+	}
+	snprintf(why, why_bytes, "--look: %s", *reason ? reason : strerror(-err));
+	return err == -ENOENT ? -EOPNOTSUPP : err;
 }
 
 /* ---- chosen events ---- */
@@ -381,7 +425,9 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 		goto fail;
 	if (!options->source || options->origins)
 		origins_begin(h);
-	err = stream_begin(h);
+	err = look_begin(h, why, why_bytes);
+	if (!err)
+		err = stream_begin(h);
 	if (!err)
 		err = chosen_begin(h, why, why_bytes);
 	if (err)
@@ -422,6 +468,11 @@ const char *host_stream_backend(const struct host_stream *h)
 const char *host_stream_notice(const struct host_stream *h)
 {
 	return h->capture ? capture_notice(h->capture) : "";
+}
+
+const char *host_stream_look_failed(const struct host_stream *h)
+{
+	return h->look_failed;
 }
 
 void host_stream_losses(const struct host_stream *h, bool kvm, char *out, size_t out_bytes)

@@ -11,6 +11,7 @@
 
 #include "bpf/capture/batcher.h"
 #include "bpf/capture/capture_event.h"
+#include "bpf/capture/capture_look.h"
 #include "bpf/chosen/chosen_events.h"
 #include "host-collector/record/stack_writer.h"
 #include "host-collector/record/task_origins.h"
@@ -20,8 +21,12 @@
 struct host_stream;
 
 struct host_stream_options {
-	uint64_t wait_threshold_ns;  /* longer waits get stacks; 0: the capture's default */
-	uint32_t sample_hz;          /* stack samples of the threads per second; 0: none */
+	uint64_t wait_threshold_ns; /* longer waits get stacks; 0: the capture's default */
+	uint32_t sample_hz;         /* stack samples of the threads per second; 0: none */
+	/* Looks at the threads: the condition compiled, and as the user wrote it; borrowed until
+	 * host_stream_open() returns. Not for a shared capture. NULL: none. */
+	const struct capture_look *look;
+	const char *look_when;
 	enum capture_level level;    /* the level of every followed VM */
 	enum backend_choice backend; /* backend; 0: BPF, or perf if BPF fails */
 	/* Receives one frame, borrowed for the call. The sink must keep its own errors. */
@@ -56,6 +61,8 @@ const char *host_stream_notice(const struct host_stream *h);
 /* Writes which tracepoints this kernel does not have, and what is lost by each; "" if it has all.
  * kvm: whether the VM runs under KVM. */
 void host_stream_losses(const struct host_stream *h, bool kvm, char *out, size_t out_bytes);
+/* Returns why there are no looks although they were wanted, "" otherwise. Borrowed. */
+const char *host_stream_look_failed(const struct host_stream *h);
 /* Returns whether at least one chosen event is captured. */
 bool host_stream_has_events(const struct host_stream *h);
 /* Returns lines about chosen events that could not be attached, "" if all were. Borrowed. */

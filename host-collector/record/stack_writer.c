@@ -185,7 +185,7 @@ static bool is_welcome(struct stack_writer *s, enum vs_stack_role role, uint64_t
 {
 	if (role == VS_STACK_SHORT)
 		return s->n_raw < BURST && token_take(&s->shorts, SHORTS_PER_SECOND, now_ms);
-	if (role == VS_STACK_SAMPLE)
+	if (role == VS_STACK_SAMPLE || role == VS_STACK_LOOK)
 		return s->n_raw < BURST && token_take(&s->samples, SAMPLES_PER_SECOND, now_ms);
 	return s->n_raw < WAITING_MAX && token_take(&s->waits, PER_SECOND, now_ms);
 }

@@ -49,6 +49,7 @@ static void on_apply(void *context, struct message_config_reply *reply)
 	b->applied++;
 	FUZZ_CHECK(!(c->classes & ~(b->limits.classes | 1u << EVENT_CLASS_SWITCHES)));
 	FUZZ_CHECK(c->sample_hz <= b->limits.sample_hz_max);
+	FUZZ_CHECK(!c->look_period_ns || c->look_period_ns * b->limits.sample_hz_max >= 1000000000);
 	FUZZ_CHECK(c->level == GUEST_LEVEL_SUMMARY ||
 		   (c->level == GUEST_LEVEL_DETAIL && !c->handler_over_ns));
 	FUZZ_CHECK(c->handler_over_ns >= b->limits.handler_over_ns &&

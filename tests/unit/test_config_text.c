@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -89,6 +90,12 @@ static void what_is_in_force_is_said(void **state)
 	assert_string_equal(text,
 			    "the guest sends switches,irqs of fio, handlers of at least 100 us; "
 			    "99 stacks per second");
+	c.look_period_ns = 2500000;
+	snprintf(c.look_when, sizeof(c.look_when), "sched_switch == 0");
+	config_describe(&c, text, sizeof(text));
+	assert_string_equal(text,
+			    "the guest sends switches,irqs of fio, handlers of at least 100 us; "
+			    "99 stacks per second; looks every 2.5 ms, when sched_switch == 0");
 	/* Whatever an agent says, and however little room there is. */
 	c.handler_over_ns = UINT64_MAX;
 	config_describe(&c, text, 48);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -13,7 +14,8 @@
 static const struct limits owner = {
 	.classes = EVENT_CLASSES_ALL & ~(1u << EVENT_CLASS_KERNEL_LOG),
 	.sample_hz_max = 100,
-	.fields = 1u << CONFIG_CLASSES | 1u << CONFIG_TASKS | 1u << CONFIG_SAMPLE_HZ,
+	.fields = 1u << CONFIG_CLASSES | 1u << CONFIG_TASKS | 1u << CONFIG_SAMPLE_HZ |
+		  1u << CONFIG_LOOK,
 };
 
 static const struct message_config_limit *limit_of(const struct message_config_reply *r,
@@ -38,6 +40,56 @@ static void test_what_is_not_asked_for_is_the_owners(void **state)
 	assert_int_equal(r.in_force.level, GUEST_LEVEL_DETAIL);
 	assert_int_equal(r.in_force.sample_hz, 0);
 	assert_int_equal(r.in_force.asks, CONFIG_FIELDS_ALL);
+}
+
+static void test_looks_are_within_the_owners_limits(void **state)
+{
+	static const struct {
+		uint64_t period_ns;
+		const char *when;
+		uint32_t fields;
+		bool texts;
+		uint64_t in_force_ns;
+		uint32_t reason; /* 0: none */
+		const char *text;
+	} cases[] = {
+		{20000000, "sched_switch == 0", 1 << CONFIG_LOOK, false, 20000000, 0, NULL},
+		{1000000, "sched_switch == 0", 1 << CONFIG_LOOK, false, 10000000,
+		 CONFIG_REASON_OWNER, "at most 100 ticks per second here (--max-sample-hz)"},
+		{20000000, "sched_switch == 0", 0, false, 0, CONFIG_REASON_UNSUPPORTED,
+		 "no looks here (no BPF)"},
+		{999999, "1", 1 << CONFIG_LOOK, false, 0, CONFIG_REASON_INVALID,
+		 "from 1 ms to 1 s"},
+		{UINT64_MAX, "1", 1 << CONFIG_LOOK, false, 0, CONFIG_REASON_INVALID,
+		 "from 1 ms to 1 s"},
+		{20000000, "comm == \"fio\"", 1 << CONFIG_LOOK, false, 0, CONFIG_REASON_OWNER,
+		 "character 1 of the condition: a text, which the owner does not allow"},
+		{20000000, "comm == \"fio\"", 1 << CONFIG_LOOK, true, 20000000, 0, NULL},
+		{20000000, "cpu == kvm_exit", 1 << CONFIG_LOOK, false, 0, CONFIG_REASON_INVALID,
+		 "character 8 of the condition: 'kvm_exit' is an event of the host only"},
+		{20000000, "", 1 << CONFIG_LOOK, false, 0, CONFIG_REASON_INVALID, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct message_config asked = {.asks = 1u << CONFIG_LOOK,
+					       .look_period_ns = cases[i].period_ns};
+		const struct message_config_limit *limit;
+		struct limits l = owner;
+		struct message_config_reply r;
+
+		l.fields = cases[i].fields;
+		l.texts = cases[i].texts;
+		snprintf(asked.look_when, sizeof(asked.look_when), "%s", cases[i].when);
+		limits_apply(&l, &asked, &r);
+		limit = limit_of(&r, CONFIG_LOOK);
+		assert_int_equal(r.in_force.look_period_ns, cases[i].in_force_ns);
+		assert_int_equal(limit ? limit->reason : 0, cases[i].reason);
+		if (cases[i].text)
+			assert_string_equal(limit->text, cases[i].text);
+		if (cases[i].in_force_ns)
+			assert_string_equal(r.in_force.look_when, cases[i].when);
+	}
 }
 
 static void test_the_owners_maxima_hold_and_are_named(void **state)
@@ -327,10 +379,12 @@ static void test_events_are_extras_and_end_with_the_budget_and_the_host(void **s
 {
 	static const struct message_config asked = {
 		.id = 1,
-		.asks = 1u << CONFIG_EVENTS,
+		.asks = 1u << CONFIG_EVENTS | 1u << CONFIG_LOOK,
 		.n_events = 2,
 		.events = {{.kind = 1, .system = "sched", .name = "sched_switch"},
-			   {.kind = 1, .system = "kmem", .name = "kfree"}}};
+			   {.kind = 1, .system = "kmem", .name = "kfree"}},
+		.look_period_ns = 20000000,
+		.look_when = "sched_switch == 0"};
 	const struct message_config_reply *r;
 	struct fixture *f = *state;
 
@@ -339,6 +393,7 @@ static void test_events_are_extras_and_end_with_the_budget_and_the_host(void **s
 	r = step(f, 100, 0);
 	assert_int_equal(r->n_limits, 0);
 	assert_int_equal(f->in_force.n_events, 2); /* the policy is asked later */
+	assert_int_equal(f->in_force.look_period_ns, 20000000);
 	assert_string_equal(f->in_force.events[1].name, "kfree");
 	r = step(f, CONFIGURER_WINDOW_MS, CONFIGURER_WINDOW_MS * 250000);
 	assert_non_null(r);
@@ -346,15 +401,19 @@ static void test_events_are_extras_and_end_with_the_budget_and_the_host(void **s
 	assert_int_equal(limit_of(r, CONFIG_EVENTS)->reason, CONFIG_REASON_BUDGET);
 	assert_string_equal(limits_text(r, CONFIG_EVENTS),
 			    "the agent's CPU was used up (--max-cpu)");
+	assert_int_equal(f->in_force.look_period_ns, 0);
+	assert_string_equal(limits_text(r, CONFIG_LOOK), "the agent's CPU was used up (--max-cpu)");
 	configurer_ask(&f->c, &asked);
 	assert_non_null(step(f, CONFIGURER_WINDOW_MS, 0));
 	assert_int_equal(f->in_force.n_events, 0);
 	configurer_ask(&f->c, &asked);
 	assert_non_null(step(f, CONFIGURER_BUDGET_MS, 0));
 	assert_int_equal(f->in_force.n_events, 2);
+	assert_int_equal(f->in_force.look_period_ns, 20000000);
 	f->now.host = false;
 	assert_null(step(f, 100, 0));
 	assert_int_equal(f->in_force.n_events, 0);
+	assert_int_equal(f->in_force.look_period_ns, 0);
 }
 
 static void test_what_the_owner_has_is_not_taken_for_a_budget(void **state)
@@ -378,6 +437,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_not_asked_for_is_the_owners),
+		cmocka_unit_test(test_looks_are_within_the_owners_limits),
 		cmocka_unit_test(test_the_owners_maxima_hold_and_are_named),
 		cmocka_unit_test(test_the_level_and_its_threshold),
 		cmocka_unit_test(test_an_owner_who_allows_nothing),

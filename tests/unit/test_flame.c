@@ -293,6 +293,65 @@ static void samples_of_the_host_are_its_time_on_the_cpu(void **unused)
 	flame_free(f);
 }
 
+/* Looks are no samples of all time: they are shown only if they are asked for, and weigh the time
+ * since the tick before. */
+static void looks_are_shown_by_themselves(void **unused)
+{
+	static const struct {
+		enum flame_kind kind;
+		enum flame_subject subject;
+		const char *shows;
+	} cases[] = {
+		{FLAME_LOOKS, FLAME_OF_VCPUS,
+		 "CPU 0/KVM;main;ioctl;vcpu_run_[k];vmx_vcpu_run_[k] 40000\n"
+		 "qemu;main;ioctl;vfs_read_[k];copy_to_iter_[k] 20000\n"},
+		{FLAME_LOOKS, FLAME_OF_TASKS,
+		 "app;main;send;do_syscall_64_[k];tcp_sendmsg_[k] 1000\n"},
+		{FLAME_ONCPU, FLAME_OF_VCPUS, "CPU 0/KVM;running 3000\n"},
+		{FLAME_ONCPU, FLAME_OF_TASKS, "app;[not sampled] 2000\n"},
+	};
+	const struct timeline_event events[] = {
+		NAME(HOST, 0, QEMU, QEMU, script_comm("qemu")),
+		NAME(VM, 0, APP, APP, script_comm("app")),
+		SWITCH(HOST, 0, 0, 0, TID0, 0),
+		SWITCH(VM, 1000, 0, 0, APP, 0),
+		STACK(1000, LOOK, TID0, 0, 1, 20000),
+		STACK(2000, LOOK, TID0, 0, 1, 20000),
+		STACK(2000, LOOK, QEMU, 0, 2, 20000),
+		TASK_STACK(2000, LOOK, APP, 5, 6),
+		SWITCH(VM, 3000, 0, APP, 0, 1),
+		SWITCH(HOST, 3000, 0, TID0, 0, 1),
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const struct flame_options o = {
+			.kind = cases[i].kind, .subject = cases[i].subject, .vcpu = -1};
+		struct model *m = model_new();
+		struct flame *f = flame_new(m, &o);
+		char *text = NULL;
+		size_t len;
+		FILE *to = open_memstream(&text, &len);
+
+		script_vm(m, 1, "kvm");
+		host_stack(m, 1, TID0, "vmx_vcpu_run", "vcpu_run");
+		host_stack(m, 2, QEMU, "copy_to_iter", "vfs_read");
+		guest_stack(m, 5, 0, "tcp_sendmsg", "do_syscall_64", true);
+		guest_stack(m, 6, APP, "send", "main", false);
+		script_run(m, events, COUNT(events));
+		model_finish(m);
+		assert_int_equal(flame_finish(f), 0);
+		assert_int_equal(folded_text_write(flame_stacks(f), to), 0);
+		fclose(to);
+		if (!strstr(text, cases[i].shows) ||
+		    (cases[i].kind == FLAME_LOOKS && strcmp(text, cases[i].shows)))
+			fail_msg("%zu: %s", i, text);
+		free(text);
+		model_free(m);
+		flame_free(f);
+	}
+}
+
 /* Neither side's long silence loses what the other side tells meanwhile. */
 static void long_stays_lose_nothing(void **unused)
 {
@@ -499,8 +558,9 @@ static void kind_is_folded_text(const char *scenario, enum flame_kind kind,
 	assert_int_equal(flame_finish(f), 0);
 	assert_int_equal(folded_text_write(flame_stacks(f), to), 0);
 	fclose(to);
-	/* Nobody may have woken anybody, and some simulated hosts capture nothing of KVM. */
-	if (!len && kind != FLAME_WAKEUP && kind != FLAME_EXITS)
+	/* Nobody may have woken anybody, some simulated hosts capture nothing of KVM, and none
+	 * looks. */
+	if (!len && kind != FLAME_WAKEUP && kind != FLAME_EXITS && kind != FLAME_LOOKS)
 		fail_msg("%s: kind %d has no stacks", scenario, kind);
 	is_folded_text(scenario, text);
 	free(text);
@@ -563,6 +623,7 @@ int main(void)
 		cmocka_unit_test(a_vcpus_wall_time_shows_its_guest),
 		cmocka_unit_test(each_kind_has_its_order),
 		cmocka_unit_test(samples_of_the_host_are_its_time_on_the_cpu),
+		cmocka_unit_test(looks_are_shown_by_themselves),
 		cmocka_unit_test(long_stays_lose_nothing),
 		cmocka_unit_test(the_export_is_the_wall_graph),
 		cmocka_unit_test(words_are_parsed),

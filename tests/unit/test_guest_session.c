@@ -610,6 +610,37 @@ static void test_events_are_asked_of_an_agent_that_knows_them_only(void **state)
 	assert_int_equal(r->notes, 1);
 }
 
+static void test_an_agent_that_does_not_look_is_named(void **state)
+{
+	static struct message_config asked, sent;
+	struct rig *r = *state;
+
+	asked = (struct message_config){.asks = 1u << CONFIG_LOOK | 1u << CONFIG_SAMPLE_HZ,
+					.sample_hz = 99,
+					.look_period_ns = 20000000,
+					.look_when = "sched_switch == 0"};
+	guest_session_ask(r->session, &asked);
+	agent_hello_with(r, FEATURE_CONFIG | FEATURE_EVENTS);
+	elapse(r, 100);
+	assert_int_equal(configs_sent(r, &sent), 1);
+	assert_int_equal(sent.asks, 1u << CONFIG_SAMPLE_HZ);
+	assert_int_equal(sent.look_period_ns, 0);
+	assert_string_equal(sent.look_when, "");
+	assert_int_equal(r->notes, 1);
+	assert_non_null(strstr(r->note, "agent 9.9 does not look (--guest-look) (it is older)"));
+	/* A newer one takes its place. */
+	assert_int_equal(guest_session_start(r->session, r->now_ms), 0);
+	frame_writer_free(r->agent);
+	r->agent = frame_writer_new(0x3333);
+	agent_hello_with(r, FEATURE_CONFIG | FEATURE_EVENTS | FEATURE_LOOK);
+	elapse(r, 100);
+	assert_int_equal(configs_sent(r, &sent), 1);
+	assert_int_equal(sent.asks, asked.asks);
+	assert_int_equal(sent.look_period_ns, asked.look_period_ns);
+	assert_string_equal(sent.look_when, asked.look_when);
+	assert_int_equal(r->notes, 1);
+}
+
 static void test_nothing_is_left_to_ask_of_an_agent_without_events(void **state)
 {
 	static struct message_config asked = {.asks = 1u << CONFIG_EVENTS, .n_events = 1};
@@ -656,6 +687,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG(test_events_are_asked_of_an_agent_that_knows_them_only),
+		RIG(test_an_agent_that_does_not_look_is_named),
 		RIG(test_nothing_is_left_to_ask_of_an_agent_without_events),
 		RIG(test_a_flood_of_descriptions_is_dropped_and_said_once),
 		RIG(test_hello_repeats_until_answered),

@@ -60,6 +60,8 @@ static void test_hello_round_trip(void **state)
 	for (uint32_t i = 0; i < VS_CPUS_MAX; i++)
 		m->cpus[i] = (struct message_cpu){.cpu = i, .apic_id = UINT32_MAX - i};
 	memset(m->boot_id, 'x', VS_TEXT_MAX - 1);
+	m->look_period_ns = UINT64_MAX;
+	memset(m->look_when, 'w', VS_LOOK_WHEN_MAX - 1);
 	ASSERT_ROUND_TRIP(hello, m);
 	free(m);
 }
@@ -210,6 +212,8 @@ static void test_config_round_trip(void **state)
 	m->level = 99; /* of a newer host: the agent decides */
 	m->handler_over_ns = UINT64_MAX;
 	m->sample_hz = UINT32_MAX;
+	m->look_period_ns = UINT64_MAX;
+	memset(m->look_when, '(', sizeof(m->look_when) - 1);
 	m->n_tasks = VS_CONFIG_TASKS_MAX;
 	for (size_t i = 0; i < m->n_tasks; i++)
 		memset(m->tasks[i], 'a' + (int)i, VS_TASK_PATTERN_MAX - 1);

@@ -442,6 +442,11 @@ static const handler handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_TASK_STACK] = on_stack,
 };
 
+static void guest_look_take(void *context, const struct guest_instant *i)
+{
+	flame_guest_look(context, i);
+}
+
 static void guest_instant_take(void *context, const struct guest_instant *i)
 {
 	struct flame *f = context;
@@ -517,17 +522,23 @@ struct flame *flame_new(struct model *m, const struct flame_options *options)
 {
 	struct flame *f = calloc(1, sizeof(*f));
 	const struct figures_options per_vcpu = {.per_vcpu = true};
-	struct model_observer observer = {.vcpu_span = vcpu_span_take, .context = f};
+	struct model_observer observer = {.context = f};
 
 	if (!f)
 		return NULL;
 	f->model = m;
 	f->options = *options;
-	if (options->subject == FLAME_OF_TASKS || options->kind == FLAME_WALL) {
+	if (options->kind == FLAME_LOOKS && options->subject == FLAME_OF_TASKS)
+		observer.guest_instant = guest_look_take;
+	if (options->kind != FLAME_LOOKS)
+		observer.vcpu_span = vcpu_span_take;
+	if (options->kind != FLAME_LOOKS &&
+	    (options->subject == FLAME_OF_TASKS || options->kind == FLAME_WALL)) {
 		observer.guest_instant = guest_instant_take;
 		observer.guest_span = guest_span_take;
 	}
-	if (options->subject == FLAME_OF_VCPUS && options->kind == FLAME_ONCPU)
+	if (options->subject == FLAME_OF_VCPUS &&
+	    (options->kind == FLAME_ONCPU || options->kind == FLAME_LOOKS))
 		observer.host_instant = host_instant_take;
 	f->folded = folded_new();
 	f->samples = folded_new();

@@ -6,6 +6,9 @@
  * did at that time, then the host's stack where the vCPU slept, then the waker. Time is measured
  * from event to event. A sample applies to the time since the previous sample in the same run of
  * the task on its CPU. So each instant of a thread is counted exactly once, with or without stacks.
+ *
+ * FLAME_LOOKS is different: each look weighs the time since the tick before, and all other time is
+ * left out.
  */
 #ifndef FLAME_FLAME_H
 #define FLAME_FLAME_H
@@ -20,7 +23,8 @@
 	X(WAKEUP, "wakeup", "who ended waits")                                                     \
 	X(OFFWAKE, "offwake", "where threads waited, and who ended that")                          \
 	X(WALL, "wall", "all time of every thread")                                                \
-	X(EXITS, "exits", "what VM-exits cost, by reason")
+	X(EXITS, "exits", "what VM-exits cost, by reason")                                         \
+	X(LOOKS, "looks", "what ran when a condition held (record --look)")
 
 enum flame_kind {
 #define X(NAME, ...) FLAME_##NAME,

@@ -129,7 +129,7 @@ struct flame {
 	struct model *model;
 	struct flame_options options;
 	struct folded *folded;
-	/* For FLAME_ONCPU of vCPUs; replaces `folded` if it contains stacks. */
+	/* For FLAME_ONCPU of vCPUs and FLAME_LOOKS; replaces `folded` if it contains stacks. */
 	struct folded *samples;
 	struct lru index;
 	struct flame_task *tasks;
@@ -208,8 +208,10 @@ void lane_finish(struct flame *f, struct lane *l, struct host_ns end);
 
 /* Turns a span of a vCPU into stacks of its thread. */
 void flame_vcpu_span(struct flame *f, const struct vcpu_span *span);
-/* Counts an event of the host if it is a sample; ignores others. */
+/* Counts an event of the host if it is a sample, or with FLAME_LOOKS a look; ignores others. */
 void flame_host_sample(struct flame *f, const struct host_instant *instant);
+/* Counts an event of a guest if it is a look; ignores others. */
+void flame_guest_look(struct flame *f, const struct guest_instant *i);
 /* Adds the time that VM-exits took in KVM and the VMM since the last call. */
 void flame_exits_charge(struct flame *f);
 

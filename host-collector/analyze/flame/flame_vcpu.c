@@ -108,17 +108,20 @@ static bool in_guest(const struct flame *f, const struct host_instant *i, const 
 	       !model_vcpu_current(f->model, i->vm, i->vcpu, &now) && now.state == VCPU_GUEST;
 }
 
-/* A sample of a VM's thread stands for the time since the sample before. */
+/* A sample of a VM's thread stands for the time since the sample before, and a look for the time
+ * since the tick before. */
 void flame_host_sample(struct flame *f, const struct host_instant *i)
 {
 	const struct vs_event *e = &i->event;
+	const enum vs_stack_role role =
+		f->options.kind == FLAME_LOOKS ? VS_STACK_LOOK : VS_STACK_SAMPLE;
 	const struct stack *stack = model_stack_of(f->model, (uint32_t)ev_stack_id(e));
 	uint32_t vm = i->vm;
 	struct frames *s;
 	int err;
 
 	if (!narrow_has_time(f->options.time, i->t) || e->type != VS_EVENT_STACK ||
-	    ev_stack_role(e) != VS_STACK_SAMPLE || !stack ||
+	    ev_stack_role(e) != role || !stack ||
 	    (!i->of_vcpu && model_vm_of_thread(f->model, e->pid, &vm)) ||
 	    !wants_thread(f, vm, i->of_vcpu ? i->vcpu : UINT32_MAX, e->pid))
 		return;
@@ -128,6 +131,30 @@ void flame_host_sample(struct flame *f, const struct host_instant *i)
 	if (in_guest(f, i, stack))
 		frames_text(s, FOLDED_ANNOTATION, false, "[guest mode]");
 	err = folded_add(f->samples, s->items, s->n, ev_stack_wait_ns(e));
+	if (err)
+		f->error = err;
+}
+
+void flame_guest_look(struct flame *f, const struct guest_instant *i)
+{
+	const struct vs_event *e = &i->event;
+	const struct flame_guest_stack stack = {e->pid2, ev_task_stack_kernel(e),
+						ev_task_stack_user(e)};
+	struct frames *s;
+	uint32_t vcpu;
+	int err;
+
+	if (e->type != VS_EVENT_TASK_STACK || ev_task_stack_role(e) != VS_STACK_LOOK ||
+	    !narrow_has_time(f->options.time, i->t) || !flame_wants_vm(f, i->vm) ||
+	    !flame_wants_task(f, i->vm, e->pid))
+		return;
+	if (f->options.vcpu >= 0 && (model_vcpu_of_guest_cpu(f->model, i->vm, e->cpu, &vcpu) ||
+				     vcpu != (uint32_t)f->options.vcpu))
+		return;
+	s = frames_begin(f);
+	frames_task(s, f, i->vm, e->pid, true);
+	frames_guest_stack(s, f, i->vm, &stack, "[no stack]");
+	err = folded_add(f->samples, s->items, s->n, ev_task_stack_period_ns(e));
 	if (err)
 		f->error = err;
 }
