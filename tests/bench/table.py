@@ -68,8 +68,8 @@ def escaped(words):
     return words.replace("|", "\\|").replace("<", "&lt;")
 
 
-def markdown(runs, unmeasured, about):
-    """The table of these runs. unmeasured: (work, goal, why) of what no bench measures."""
+def markdown(runs, about):
+    """The table of these runs."""
     columns = ["measured"] if len(runs) == 1 else ["first run", "second run"]
     head = ["work", *columns, "goal", "beside it in the same run", "result"]
     rows = []
@@ -83,9 +83,6 @@ def markdown(runs, unmeasured, about):
     for title in dict.fromkeys(title for run in runs for title in run.absent):
         why = [run.absent.get(title, "measured") for run in runs]
         rows.append([title, *why, "", "", "not measured"])
-    for work, limit, why in unmeasured:
-        limit = limit.replace("<=", "at most").replace(">=", "at least")
-        rows.append([work, why, *([""] * (len(runs) - 1)), limit, "", "not measured"])
     lines = ["| " + " | ".join(map(escaped, row)) + " |" for row in [head, *rows]]
     lines.insert(1, "|---|" + "---|" * (len(head) - 1))
     note = "The value is the median of the rounds; the quartiles are in parentheses."

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -99,14 +100,12 @@ class Table(unittest.TestCase):
         self.assertEqual(self.rows(9, "failed with exit status 3").status(), 1)
 
     def test_two_runs(self):
-        text = table.markdown([self.rows(9), self.rows(11, "no root")],
-                              [("moon", "<= 5 ns", "nobody was there")], "A machine.")
+        text = table.markdown([self.rows(9), self.rows(11, "no root")], "A machine.")
         lines = text.splitlines()
         self.assertIn("| x | 9 (8 to 10) ns | 11 (10 to 12) ns | at most 10 | y 12 ns | **met in one run, missed in "
                       "the other** |", lines)
         self.assertIn("| a\\|b | 0.12 s | 0.12 s |  |  |  |", lines)
         self.assertIn("| the bench of x | measured | no root |  |  | not measured |", lines)
-        self.assertIn("| moon | nobody was there |  | at most 5 ns |  | not measured |", lines)
         self.assertEqual({line.replace("\\|", "").count("|") for line in lines[2:]}, {7})
 
     def test_one_name_is_one_row(self):
@@ -172,6 +171,47 @@ class Litter(unittest.TestCase):
             process.stdout.read()
             self.assertNotEqual(process.wait(PATIENCE_S), 0)
             self.assertEqual(running(self.mark), [], number)
+
+
+class Load(unittest.TestCase):
+    """bench_load, on which bench_guest's figures rest."""
+
+    @staticmethod
+    def trips(pid):
+        """How often those who answer (the children's children) have waited: once in each round trip."""
+        def children(pid):
+            return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+        texts = [pathlib.Path(f"/proc/{answers}/status").read_text() for pings in children(pid) for answers in children(pings)]
+        return sum(int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", text, re.M)[1]) for text in texts)
+
+    def test_its_rate_follows_what_it_is_told(self):
+        for folder in ([], [str(BUILD)]):
+            process = subprocess.Popen([BUILD / "tests/bench/bench_load", *folder], stdin=subprocess.PIPE, text=True)
+            try:
+                until("the pairs wait", lambda: self.trips(process.pid) >= os.cpu_count())
+                time.sleep(0.2)
+                self.assertLessEqual(self.trips(process.pid), 4 * os.cpu_count())
+                for rate in ("300", "flood"):
+                    before = self.trips(process.pid)
+                    process.stdin.write(f"{rate}\n")
+                    process.stdin.flush()
+                    until(f"there are round trips: {rate}", lambda: self.trips(process.pid) > before + 200)
+                mark = f"/proc/{process.pid}/task/{process.pid}/children"
+                children = pathlib.Path(mark).read_text().split()
+            finally:
+                process.stdin.close()
+            self.assertEqual(process.wait(PATIENCE_S), 0)
+            until("its children have ended", lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in children))
+
+    def test_a_part_that_cannot_be_played_is_an_error(self):
+        process = subprocess.Popen([BUILD / "tests/bench/bench_load", "/nowhere"], stdin=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        time.sleep(0.5)
+        process.stdin.close()
+        self.assertEqual(process.wait(PATIENCE_S), 1)
+        self.assertIn("could not be played", process.stderr.read())
 
 
 class Statistics(unittest.TestCase):
