@@ -10,7 +10,8 @@
 /* Returns a number, or a value of the current task or its CPU; 0 if it comes from elsewhere. */
 static __always_inline __u64 task_value_read(const struct vs_user_value *v)
 {
-	__u64 bytes = v->bytes, value = 0;
+	__u64 value = 0;
+	__u32 unused;
 
 	if (v->from == VS_FROM_NUMBER)
 		return v->number;
@@ -20,15 +21,16 @@ static __always_inline __u64 task_value_read(const struct vs_user_value *v)
 		return (__u32)bpf_get_current_pid_tgid();
 	if (v->from == VS_FROM_PID)
 		return bpf_get_current_pid_tgid() >> 32;
-	/* Without this, the compiler checks another register than the one that it passes on. */
-	asm volatile("" : "+r"(bytes));
-	if (v->from != VS_FROM_COMM || !bytes || bytes > sizeof(value))
+	if (v->from != VS_FROM_COMM || !v->bytes || v->bytes > sizeof(value))
 		return 0;
-	bpf_probe_read_kernel(&value, bytes,
+	/* It always reads 8 bytes: the verifier of Linux 6.1 does not always see the bound of a
+	 * size. */
+	bpf_probe_read_kernel(&value, sizeof(value),
 			      (const void *)(bpf_get_current_task() +
 					     bpf_core_field_offset(struct task_struct, comm) +
 					     v->offset));
-	return value;
+	unused = 64 - 8 * v->bytes;
+	return value << unused >> unused;
 }
 
 static __always_inline bool user_test_holds(const struct vs_user_test *t, __u64 value)

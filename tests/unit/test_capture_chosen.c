@@ -685,7 +685,7 @@ static void what_does_not_exist_is_named(void **state)
 		{"sched:*", "name each event", 0},
 		{"uprobe:chosen_targe@/proc/self/exe", "did you mean chosen_target?", 0},
 		{"usdt:chosen:targets@/proc/self/exe", "did you mean target?", 0},
-		{"uprobe:main@/etc/passwd", "is no program", 0},
+		{"uprobe:main@/proc/self/status", "is no program", 0},
 		{"uprobe:main@/no/such/file", "cannot be read: No such file", 0},
 	};
 

@@ -28,6 +28,7 @@ TESTS = (
     ("test_capture_host perf", (OLD,)),
     ("test_capture_both", (NEW,)),
     ("test_guest_stacks", EACH),
+    ("test_capture_chosen", EACH),
     ("test_capture_look", EACH),
     ("test_capture_guest raw 'every_event*'", EACH),
     ("test_capture_host raw 'long_waits*'", EACH),
