@@ -11,21 +11,15 @@
 #include <unistd.h>
 
 #include "bpf/backend/loader.h"
+#include "bpf/capture/event_limits.h"
 #define VS_WATCH_ONLY_NUMBERS
 #include "bpf/prog/watch.h"
-
-enum {
-	CHECK_MS = 1000,
-	FLOODED_MAX = 10,
-};
 
 struct user_probe {
 	uint32_t id; /* 0: the slot is free */
 	struct bpf_link *link;
 	bool detached;
-	uint64_t checked_ms;
-	struct capture_event_state checked; /* the state at that time */
-	unsigned int flooded; /* checks in a row that found more hits above the limit than below */
+	struct event_flood flood;
 	struct capture_event_state state;
 };
 
@@ -172,18 +166,10 @@ static struct bpf_link *attach(const struct user_probes *p, const struct capture
 	return NULL;
 }
 
-static uint32_t per_window(uint32_t rate)
-{
-	const uint64_t n =
-		((uint64_t)(rate ? rate : CAPTURE_EVENT_RATE) << VS_USER_WINDOW_LOG2_NS) /
-		1000000000;
-
-	return n ? (uint32_t)n : 1;
-}
-
 void user_probes_limit(struct user_probes *p, uint32_t rate)
 {
-	__atomic_store_n(p->all_per_window, rate ? per_window(rate) : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(p->all_per_window, rate ? event_limit_per_window(rate) : 0,
+			 __ATOMIC_RELAXED);
 }
 
 /* Clears the counts that an earlier event left in this slot. */
@@ -216,7 +202,7 @@ int user_probes_add(struct user_probes *p, const struct capture_event *event, ui
 		.vms = vms,
 		.n_values = (uint32_t)event->n_values,
 		.first_test = event->n_tests ? event->first_test : VS_USER_KEEP,
-		.per_window = per_window(event->rate),
+		.per_window = event_limit_per_window(event->rate),
 	};
 	memcpy(slot->values, event->values, sizeof(slot->values));
 	memcpy(slot->tests, event->tests, sizeof(slot->tests));
@@ -369,18 +355,8 @@ int user_probes_state(struct user_probes *p, uint32_t id, uint64_t now_ms,
 	if (!probe)
 		return -ENOENT;
 	state_read(p, probe);
-	if (now_ms - probe->checked_ms >= CHECK_MS) {
-		const struct capture_event_state *then = &probe->checked, *now = &probe->state;
-
-		if (now->limited - then->limited > now->kept - then->kept)
-			probe->flooded++;
-		else
-			probe->flooded = 0;
-		probe->checked_ms = now_ms;
-		probe->checked = *now;
-		if (probe->flooded >= FLOODED_MAX && !probe->detached)
-			probe_detach(p, probe);
-	}
+	if (event_flood_check(&probe->flood, &probe->state, now_ms) && !probe->detached)
+		probe_detach(p, probe);
 	probe->state.detached = probe->detached;
 	*out = probe->state;
 	return 0;
