@@ -12,7 +12,7 @@
 #include "proto/user_event_kind.h"
 
 /* Default limit: hits per second and CPU that become events. */
-enum { CAPTURE_EVENT_RATE = 100000 };
+enum { CAPTURE_EVENT_RATE = 100000, CAPTURE_EVENT_FILTER_BYTES = 512 };
 
 struct capture_event {
 	enum user_event_kind kind;
@@ -30,6 +30,10 @@ struct capture_event {
 	uint32_t first_test; /* index into `tests`; valid if n_tests is not 0 */
 	struct vs_user_value values[VS_USER_SLOT_VALUES];
 	struct vs_user_test tests[VS_USER_TESTS_MAX];
+	/* The filter of a tracepoint in the kernel's own syntax (tracefs), for the perf backend;
+	 * "": none. It keeps at least the hits that `tests` keep, and if it is exact only those. */
+	char kernel_filter[CAPTURE_EVENT_FILTER_BYTES];
+	bool kernel_filter_exact;
 };
 
 /* Attaches an event; its hits are captured from now on. Sets *id to its number, which no other

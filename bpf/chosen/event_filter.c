@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "bpf/chosen/event_filter.h"
+#include "bpf/chosen/filter_parts.h"
+#include "bpf/chosen/kernel_filter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,26 +18,20 @@ struct compiler {
 	struct expr_error *error;
 };
 
-static const struct expr_node *node_of(const struct compiler *c, size_t i)
-{
-	return &c->e->nodes[i];
-}
-
 static const struct expr_node *argument_of(const struct compiler *c, const struct expr_node *node,
 					   size_t i)
 {
 	return &c->e->nodes[node->args[i]];
 }
 
-/* A constant has no field in it. */
-static bool has_field(const struct compiler *c, const struct expr_node *node)
+bool filter_has_field(const struct expr *e, const struct expr_node *node)
 {
-	const size_t root = (size_t)(node - c->e->nodes);
+	const size_t root = (size_t)(node - e->nodes);
 	bool depends[EXPR_NODES_MAX] = {false};
 
 	/* The nodes of arguments precede the node that has them. */
 	for (size_t i = 0; i <= root; i++) {
-		const struct expr_node *n = node_of(c, i);
+		const struct expr_node *n = &e->nodes[i];
 
 		if (n->op == EXPR_FIELD || n->op == EXPR_CALL)
 			depends[i] = true;
@@ -50,13 +46,29 @@ static bool has_field(const struct compiler *c, const struct expr_node *node)
 	return depends[root];
 }
 
-static uint64_t constant_of(const struct compiler *c, const struct expr_node *node)
+uint64_t filter_constant(const struct expr *e, const struct expr_node *node)
 {
 	const struct expr_source none = {0};
-	struct expr part = *c->e;
+	struct expr part = *e;
 
-	part.n = (size_t)(node - c->e->nodes) + 1;
+	part.n = (size_t)(node - e->nodes) + 1;
 	return expr_eval(&part, &none).number;
+}
+
+uint8_t filter_turned(uint8_t op)
+{
+	switch (op) {
+	case EXPR_LESS:
+		return EXPR_GREATER;
+	case EXPR_GREATER:
+		return EXPR_LESS;
+	case EXPR_LESS_EQUAL:
+		return EXPR_GREATER_EQUAL;
+	case EXPR_GREATER_EQUAL:
+		return EXPR_LESS_EQUAL;
+	default:
+		return op;
+	}
 }
 
 /* ---- the values that are compared ---- */
@@ -108,16 +120,16 @@ static int operand(const struct compiler *c, const struct expr_node *node, struc
 				 "(field & 3), with a number");
 	a = argument_of(c, node, 0);
 	b = argument_of(c, node, 1);
-	if (!has_field(c, a)) {
+	if (!filter_has_field(c->e, a)) {
 		const struct expr_node *swapped = a;
 
 		a = b;
 		b = swapped;
 	}
-	if (a->op != EXPR_FIELD || has_field(c, b))
+	if (a->op != EXPR_FIELD || filter_has_field(c->e, b))
 		return expr_fail(c->error, -EINVAL, node->at,
 				 "one side of '&' must be a field, the other a number");
-	*mask = constant_of(c, b);
+	*mask = filter_constant(c->e, b);
 	return field_value(c, a, out);
 }
 
@@ -214,21 +226,14 @@ static int number_compile(struct compiler *c, const struct expr_node *node, uint
 	bool negate, or_equal;
 	int err;
 
-	if (!has_field(c, a)) { /* 3 < f is f > 3 */
-		static const uint8_t turned[][2] = {{EXPR_LESS, EXPR_GREATER},
-						    {EXPR_GREATER, EXPR_LESS},
-						    {EXPR_LESS_EQUAL, EXPR_GREATER_EQUAL},
-						    {EXPR_GREATER_EQUAL, EXPR_LESS_EQUAL}};
+	if (!filter_has_field(c->e, a)) {
 		const struct expr_node *swapped = a;
 
 		a = b;
 		b = swapped;
-		for (size_t i = 0; i < 4; i++) {
-			if (node->op == turned[i][0])
-				op = turned[i][1];
-		}
+		op = filter_turned(op);
 	}
-	if (has_field(c, b))
+	if (filter_has_field(c->e, b))
 		return expr_fail(c->error, -EINVAL, node->at,
 				 "a filter in the kernel compares a field with a number, not with "
 				 "another field");
@@ -236,7 +241,7 @@ static int number_compile(struct compiler *c, const struct expr_node *node, uint
 	if (err)
 		return err;
 	test.value = f.first;
-	test.number = constant_of(c, b);
+	test.number = filter_constant(c->e, b);
 	test.compare = op == EXPR_EQUAL || op == EXPR_NOT_EQUAL ? VS_COMPARE_EQUAL
 		       : is_signed                              ? VS_COMPARE_LESS_SIGNED
 								: VS_COMPARE_LESS;
@@ -262,10 +267,10 @@ static int truth_compile(struct compiler *c, const struct expr_node *node, uint1
 	struct source_field f;
 	int err;
 
-	if (!has_field(c, node)) {
+	if (!filter_has_field(c->e, node)) {
 		/* 0 == 0 or 0 == 1 */
 		test.value.from = VS_FROM_NUMBER;
-		test.number = constant_of(c, node) != 0;
+		test.number = filter_constant(c->e, node) != 0;
 		return test_add(c, node, &test);
 	}
 	err = operand(c, node, &f, &test.mask);
@@ -321,7 +326,7 @@ static int node_compile(struct compiler *c, const struct expr_node *node, uint16
 	case EXPR_MATCH:
 		if (a->type == EXPR_TEXT || b->type == EXPR_TEXT)
 			return text_compile(c, node, on_true, on_false);
-		if (has_field(c, node))
+		if (filter_has_field(c->e, node))
 			return number_compile(c, node, on_true, on_false);
 		break;
 	default:
@@ -337,6 +342,8 @@ int event_filter_compile(const struct expr *e, const struct source_field *fields
 
 	out->n_tests = 0;
 	out->first_test = 0;
+	out->kernel_filter_exact =
+		kernel_filter_write(e, fields, out->kernel_filter, sizeof(out->kernel_filter));
 	if (!e->n)
 		return 0;
 	return node_compile(&c, &e->nodes[e->n - 1], VS_USER_KEEP, VS_USER_SKIP);

@@ -13,9 +13,9 @@
 #include "proto/query/expr.h"
 
 /* Compiles `e`, which uses the numbers in `fields` and the common fields cpu, tid, pid and comm
- * (event_schema.h). Sets tests, n_tests and first_test of *out. Returns 0; -EINVAL: the kernel
- * cannot compute it; -E2BIG: more than VS_USER_TESTS_MAX tests. After an error, *error has the
- * reason and its position. */
+ * (event_schema.h). Sets tests, n_tests, first_test and the kernel's filter of *out. Returns 0;
+ * -EINVAL: the kernel cannot compute it; -E2BIG: more than VS_USER_TESTS_MAX tests. After an error,
+ * *error has the reason and its position. */
 int event_filter_compile(const struct expr *e, const struct source_field *fields,
 			 struct capture_event *out, struct expr_error *error);
 

@@ -2,7 +2,8 @@
 /*
  * A filter that runs in the kernel keeps exactly the hits for which the expression is true: random
  * expressions are compiled to tests, which run here as bpf/prog/user_hit.h runs them, on random
- * records.
+ * records. The filter that is written in the kernel's own syntax keeps these, too, and no others if
+ * it is called exact; it runs here with the kernel's rules (kernel/trace/trace_events_filter.c).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,6 +120,113 @@ static struct expr_value field_of(void *context, uint16_t index)
 				   .number = value_read(record, &fields[index].first)};
 }
 
+/* ---- the same as the kernel evaluates a filter of tracefs ---- */
+
+struct kernel_filter {
+	const char *at; /* what is left of it */
+	const unsigned char *record;
+};
+
+static bool next_is(struct kernel_filter *f, const char *token)
+{
+	const size_t len = strlen(token);
+
+	if (strncmp(f->at, token, len))
+		return false;
+	f->at += len;
+	return true;
+}
+
+/* Cuts a number to the width and sign of a field, as the kernel casts it. */
+static __int128 as_field(uint64_t number, const struct source_field *f)
+{
+	const unsigned int unused = 64 - 8 * f->bytes;
+
+	if (f->type == USER_SIGNED)
+		return (int64_t)(number << unused) >> unused;
+	return number << unused >> unused;
+}
+
+static bool text_compare(struct kernel_filter *f, const struct source_field *field)
+{
+	const bool glob = next_is(f, "~");
+	const char *text = (const char *)f->record + field->first.offset;
+	char pattern[64];
+	size_t len;
+
+	assert_true(glob || next_is(f, "=="));
+	assert_true(next_is(f, "\""));
+	len = strcspn(f->at, "\"");
+	assert_true(len < sizeof(pattern));
+	snprintf(pattern, sizeof(pattern), "%.*s", (int)len, f->at);
+	f->at += len + 1;
+	if (glob && pattern[len - 1] == '*')
+		return !strncmp(text, pattern, len - 1);
+	return !strcmp(text, pattern);
+}
+
+static bool leaf_run(struct kernel_filter *f)
+{
+	static const char *const signs[] = {"==", "!=", "<=", ">=", "<", ">", "&"};
+	static const struct source_field cpu = {"CPU", USER_SIGNED, 4, {.from = VS_FROM_CPU}};
+	const size_t len = strcspn(f->at, "=!<>&~");
+	const struct source_field *field = strncmp(f->at, "CPU", len) ? NULL : &cpu;
+	__int128 value, number;
+	size_t sign = 0;
+	char *end;
+
+	for (size_t i = 0; i < N_FIELDS && !field; i++) {
+		if (strlen(fields[i].name) == len && !strncmp(f->at, fields[i].name, len))
+			field = &fields[i];
+	}
+	assert_non_null(field);
+	f->at += len;
+	if (field->type == USER_TEXT)
+		return text_compare(f, field);
+	while (!next_is(f, signs[sign]))
+		sign++;
+	value = as_field(value_read(f->record, &field->first), field);
+	number = as_field(*f->at == '-' ? (uint64_t)strtoll(f->at, &end, 10)
+					: strtoull(f->at, &end, 10),
+			  field);
+	assert_true(end != f->at);
+	f->at = end;
+	return sign == 0   ? value == number
+	       : sign == 1 ? value != number
+	       : sign == 2 ? value <= number
+	       : sign == 3 ? value >= number
+	       : sign == 4 ? value < number
+	       : sign == 5 ? value > number
+			   : (value & number) != 0;
+}
+
+static bool kernel_run(struct kernel_filter *f)
+{
+	bool not = next_is(f, "!"), result;
+
+	if (!next_is(f, "("))
+		return leaf_run(f);
+	result = kernel_run(f) != not ;
+	assert_true(next_is(f, ")"));
+	if (next_is(f, "&&("))
+		result &= kernel_run(f);
+	else if (next_is(f, "||("))
+		result |= kernel_run(f);
+	else
+		return result;
+	assert_true(next_is(f, ")"));
+	return result;
+}
+
+static bool kernel_keeps(const struct capture_event *event, const unsigned char *record)
+{
+	struct kernel_filter f = {event->kernel_filter, record};
+	const bool kept = !*f.at || kernel_run(&f);
+
+	assert_int_equal(*f.at, 0);
+	return kept;
+}
+
 /* ---- random expressions ---- */
 
 static size_t comparison_write(char *out)
@@ -187,7 +295,7 @@ static void the_kernel_keeps_what_the_expression_is_true_for(void **state)
 {
 	const struct event_schema schema = schema_make();
 	const struct expr_scope scope = event_schema_scope(&schema);
-	unsigned int compiled = 0, kept = 0;
+	unsigned int compiled = 0, kept = 0, written = 0, exact = 0;
 
 	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
@@ -207,6 +315,8 @@ static void the_kernel_keeps_what_the_expression_is_true_for(void **state)
 			continue;
 		}
 		compiled++;
+		written += event.kernel_filter[0] != '\0';
+		exact += event.kernel_filter_exact;
 		for (int i = 0; i < RECORDS; i++) {
 			const struct expr_source source = {.field = field_of, .context = record};
 			bool wanted;
@@ -215,10 +325,14 @@ static void the_kernel_keeps_what_the_expression_is_true_for(void **state)
 			wanted = expr_is_true(expr_eval(&expr, &source));
 			if (tests_run(&event, record) != wanted)
 				fail_msg("%s: %d", text, wanted);
+			if (wanted ? !kernel_keeps(&event, record)
+				   : event.kernel_filter_exact && kernel_keeps(&event, record))
+				fail_msg("%s: %s: %d", text, event.kernel_filter, wanted);
 			kept += wanted;
 		}
 	}
 	assert_true(compiled > ROUNDS / 2);
+	assert_true(written > compiled / 3 && exact > compiled / 10);
 	assert_in_range(kept, compiled, compiled * (RECORDS - 1));
 }
 
