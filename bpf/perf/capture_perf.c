@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "bpf/perf/capture_perf.h"
+#include "bpf/perf/perf_chosen.h"
 #include "bpf/capture/online_cpus.h"
 #include "bpf/prog/follow.h"
 #include "bpf/prog/ring.h"
@@ -250,7 +251,7 @@ static int tracepoints_resolve(struct capture_perf *c, char *why, size_t why_byt
 	return 0;
 }
 
-static size_t ring_pages_for(size_t bytes, size_t n_rings)
+size_t capture_perf_ring_pages(size_t bytes, size_t n_rings)
 {
 	const size_t wanted = bytes / n_rings / (size_t)sysconf(_SC_PAGESIZE);
 	size_t pages = 1;
@@ -291,7 +292,7 @@ static int rings_open(struct capture_perf *c, char *why, size_t why_bytes)
 	if (!bytes)
 		bytes = c->options.kind == CAPTURE_HOST ? host_ring_bytes((size_t)error)
 							: (size_t)GUEST_RING_BYTES;
-	c->ring_pages = ring_pages_for(bytes, (size_t)error);
+	c->ring_pages = capture_perf_ring_pages(bytes, (size_t)error);
 	c->cpus = calloc(c->n_cpus, sizeof(*c->cpus));
 	error = c->cpus ? 0 : -ENOMEM;
 	c->cutoff = clock_monotonic_ns();
@@ -469,6 +470,48 @@ static int capture_perf_level_set(struct capture *base, uint32_t vm, enum captur
 	return level == CAPTURE_DETAIL ? 0 : -EOPNOTSUPP;
 }
 
+/* ---- chosen events ---- */
+
+static int capture_perf_event_add(struct capture *base, const struct capture_event *event,
+				  uint64_t vms, uint32_t *id)
+{
+	struct capture_perf *c = perf_of(base);
+
+	return c->host ? perf_chosen_add(perf_host_chosen(c), event, vms, id) : -ENOTSUP;
+}
+
+static void capture_perf_event_vms(struct capture *base, uint32_t id, uint64_t vms)
+{
+	struct capture_perf *c = perf_of(base);
+
+	if (c->host)
+		perf_chosen_vms(perf_host_chosen(c), id, vms);
+}
+
+static int capture_perf_event_state(struct capture *base, uint32_t id, uint64_t now_ms,
+				    struct capture_event_state *out)
+{
+	struct capture_perf *c = perf_of(base);
+
+	return c->host ? perf_chosen_state(perf_host_chosen(c), id, now_ms, out) : -ENOENT;
+}
+
+static void capture_perf_events_limit(struct capture *base, uint32_t rate)
+{
+	struct capture_perf *c = perf_of(base);
+
+	if (c->host)
+		perf_chosen_limit(perf_host_chosen(c), rate);
+}
+
+static void capture_perf_event_stop(struct capture *base, uint32_t id)
+{
+	struct capture_perf *c = perf_of(base);
+
+	if (c->host)
+		perf_chosen_stop(perf_host_chosen(c), id);
+}
+
 static void capture_perf_host_stats(const struct capture *base, struct capture_host_stats *out)
 {
 	struct capture_perf *c = perf_of((struct capture *)(uintptr_t)base);
@@ -517,6 +560,11 @@ const struct capture_backend capture_backend_perf = {
 	.wait_threshold = capture_perf_wait_threshold,
 	.exits = capture_perf_exits,
 	.level_set = capture_perf_level_set,
+	.event_add = capture_perf_event_add,
+	.event_vms = capture_perf_event_vms,
+	.event_state = capture_perf_event_state,
+	.events_limit = capture_perf_events_limit,
+	.event_stop = capture_perf_event_stop,
 	.host_stats = capture_perf_host_stats,
 	.missed = capture_perf_missed,
 	.cost = capture_perf_cost,

@@ -14,6 +14,7 @@ enum {
 };
 
 struct perf_host;
+struct perf_chosen;
 
 struct perf_cpu_state {
 	struct perf_ring *ring; /* NULL: the CPU is offline */
@@ -47,6 +48,9 @@ struct capture_perf {
 	struct perf_host *host;         /* NULL for a guest capture */
 };
 
+/* Returns the size of each of n_rings rings, in pages, that together take at most `bytes`; at least
+ * one page each. */
+size_t capture_perf_ring_pages(size_t bytes, size_t n_rings);
 /* Reads all records of all rings into their queues. */
 void capture_perf_read(struct capture_perf *c);
 /* Returns the tracepoint that wrote `record`, or NULL if the capture did not open it. */
@@ -79,6 +83,8 @@ int perf_host_wait_threshold(struct capture_perf *c, uint64_t ns);
 uint64_t perf_host_missed(const struct capture_perf *c);
 /* Fills the counters of `out`. */
 void perf_host_stats(const struct capture_perf *c, struct capture_host_stats *out);
+/* Returns the chosen events (perf_chosen.h). */
+struct perf_chosen *perf_host_chosen(const struct capture_perf *c);
 /* Returns how many followed threads wait for `cpu` (SIZE_MAX: for any CPU). */
 long perf_host_waiting(const struct capture_perf *c, size_t cpu);
 

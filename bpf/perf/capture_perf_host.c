@@ -12,6 +12,7 @@
 
 #include "bpf/perf/capture_perf.h"
 #include "clock/sample.h"
+#include "bpf/perf/perf_chosen.h"
 #include "bpf/perf/perf_follow.h"
 #include "bpf/perf/perf_rows.h"
 #include "bpf/perf/perf_stacks.h"
@@ -30,6 +31,7 @@ struct merge_input {
 struct perf_host {
 	struct perf_follow *follow;
 	struct perf_rows *rows;
+	struct perf_chosen *chosen;
 	struct perf_stacks *stacks; /* NULL: not wanted */
 	struct merge_input *inputs;
 	struct merge_input **heap; /* those that have records left, the oldest first */
@@ -95,10 +97,12 @@ int perf_host_open(struct capture_perf *c, char *why, size_t why_bytes)
 	c->host = h;
 	h->follow = perf_follow_new(&sink, c->options.wait_threshold_ns);
 	h->rows = perf_rows_new(c);
+	h->chosen = perf_chosen_new(c);
 	h->unreported = calloc(c->n_cpus, sizeof(*h->unreported));
 	if (c->options.stacks)
 		h->stacks = perf_stacks_new(c);
-	if (!h->follow || !h->rows || !h->unreported || (c->options.stacks && !h->stacks))
+	if (!h->follow || !h->rows || !h->chosen || !h->unreported ||
+	    (c->options.stacks && !h->stacks))
 		return -ENOMEM;
 	error = task_scan(on_task, c);
 	if (error)
@@ -113,6 +117,7 @@ void perf_host_close(struct capture_perf *c)
 	if (!h)
 		return;
 	perf_stacks_free(h->stacks);
+	perf_chosen_free(h->chosen);
 	perf_rows_free(h->rows);
 	perf_follow_free(h->follow);
 	free(h->inputs);
@@ -126,6 +131,7 @@ void perf_host_cpu_open(struct capture_perf *c, size_t cpu)
 {
 	c->host->unreported[cpu] = false;
 	perf_rows_cpu_open(c->host->rows, cpu);
+	perf_chosen_cpu_open(c->host->chosen, cpu);
 	if (c->host->stacks)
 		perf_stacks_cpu_open(c->host->stacks, cpu);
 }
@@ -133,6 +139,7 @@ void perf_host_cpu_open(struct capture_perf *c, size_t cpu)
 void perf_host_cpu_close(struct capture_perf *c, size_t cpu)
 {
 	perf_rows_cpu_close(c->host->rows, cpu);
+	perf_chosen_cpu_close(c->host->chosen, cpu);
 	if (c->host->stacks)
 		perf_stacks_cpu_close(c->host->stacks, cpu);
 }
@@ -197,23 +204,26 @@ static bool inputs_reserve(struct perf_host *h, size_t n)
 static bool inputs_gather(struct capture_perf *c, uint64_t cutoff)
 {
 	struct perf_host *h = c->host;
-	const size_t n = c->n_cpus + perf_rows_n_inputs(h->rows);
-	struct perf_input **rows;
+	const size_t n = c->n_cpus + perf_rows_n_inputs(h->rows) + perf_chosen_n_inputs(h->chosen);
+	struct perf_input **others;
+	size_t n_others;
 
 	if (!inputs_reserve(h, n))
 		return false;
-	rows = calloc(n, sizeof(struct perf_input *));
-	if (!rows)
+	others = calloc(n, sizeof(struct perf_input *));
+	if (!others)
 		return false;
+	n_others = perf_rows_inputs(h->rows, others);
+	n_others += perf_chosen_inputs(h->chosen, others + n_others);
 	h->n_inputs = 0;
 	h->n_heap = 0;
 	for (size_t i = 0; i < c->n_cpus; i++)
 		h->inputs[h->n_inputs++] =
 			(struct merge_input){.queue = &c->cpus[i].queue, .cpu = (uint16_t)i};
-	for (size_t i = 0; i < perf_rows_inputs(h->rows, rows); i++)
+	for (size_t i = 0; i < n_others; i++)
 		h->inputs[h->n_inputs++] =
-			(struct merge_input){.queue = &rows[i]->queue, .cpu = rows[i]->cpu};
-	free(rows);
+			(struct merge_input){.queue = &others[i]->queue, .cpu = others[i]->cpu};
+	free(others);
 	for (size_t i = 0; i < h->n_inputs; i++) {
 		const struct vs_event *oldest = perf_queue_oldest(h->inputs[i].queue, 0, cutoff);
 
@@ -246,6 +256,38 @@ static void switches_choose(struct capture_perf *c)
 	}
 }
 
+/* The records of a hit stay next to each other. */
+static void hit_replay(struct capture_perf *c, struct merge_input *input,
+		       const struct vs_event *event, uint64_t cutoff)
+{
+	struct perf_host *h = c->host;
+	const struct vs_event hit = *event;
+	const struct task *followed;
+	struct vs_event limited;
+	bool taken;
+
+	perf_follow_until(h->follow, hit.time);
+	followed = perf_follow_find(h->follow, hit.pid);
+	taken = perf_chosen_take(h->chosen, &hit, followed, &limited);
+	if (taken) {
+		perf_follow_announce(h->follow, &hit, hit.pid);
+		if (limited.type)
+			on_emit(c, &limited);
+		on_emit(c, &hit);
+	}
+	for (;;) {
+		const struct vs_event *more =
+			perf_queue_oldest(input->queue, input->taken + 1, cutoff);
+
+		if (!more || more->type != VS_EVENT_USER_MORE)
+			return;
+		lost_before(c, input->cpu, more->seq);
+		if (taken)
+			on_emit(c, more);
+		input->taken++;
+	}
+}
+
 void perf_host_replay(struct capture_perf *c, uint64_t cutoff)
 {
 	struct perf_host *h = c->host;
@@ -258,7 +300,10 @@ void perf_host_replay(struct capture_perf *c, uint64_t cutoff)
 			perf_queue_oldest(input->queue, input->taken, cutoff);
 
 		lost_before(c, input->cpu, event->seq);
-		perf_follow_record(h->follow, event);
+		if (event->type == VS_EVENT_USER)
+			hit_replay(c, input, event, cutoff);
+		else
+			perf_follow_record(h->follow, event);
 		event = perf_queue_oldest(input->queue, ++input->taken, cutoff);
 		if (event)
 			input->time = event->time;
@@ -295,6 +340,7 @@ bool perf_host_late(struct capture_perf *c, const struct vs_event *event)
 void perf_host_read(struct capture_perf *c)
 {
 	perf_rows_read(c->host->rows);
+	perf_chosen_read(c->host->chosen);
 }
 
 void perf_host_drain(struct capture_perf *c, const struct capture_sink *sink)
@@ -324,6 +370,11 @@ void perf_host_stats(const struct capture_perf *c, struct capture_host_stats *ou
 	out->threads_waiting = perf_follow_waiting(h->follow, SIZE_MAX);
 	out->threads_unfollowed = perf_follow_unfollowed(h->follow);
 	out->stacks_dropped = h->stacks ? perf_stacks_dropped(h->stacks) : 0;
+}
+
+struct perf_chosen *perf_host_chosen(const struct capture_perf *c)
+{
+	return c->host->chosen;
 }
 
 long perf_host_waiting(const struct capture_perf *c, size_t cpu)

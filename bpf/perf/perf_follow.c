@@ -130,7 +130,7 @@ static void task_ask(struct task *task)
 		task_name(task, tgid, comm);
 }
 
-static void announce(struct perf_follow *f, const struct vs_event *at, int32_t tid)
+void perf_follow_announce(struct perf_follow *f, const struct vs_event *at, pid_t tid)
 {
 	struct task *task = task_get(f->tasks, tid);
 	struct vs_event name = {.time = at->time, .cpu = at->cpu, .type = VS_EVENT_TASK_NAME};
@@ -382,8 +382,8 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 	if (follows_in && in->off_state && in->wait.waiting_cpu < 0)
 		f->unseen_wakeups++;
 	if (follows_out || follows_in || cpu_waits_count(f->waits, e->cpu)) {
-		announce(f, e, e->pid);
-		announce(f, e, e->pid2);
+		perf_follow_announce(f, e, e->pid);
+		perf_follow_announce(f, e, e->pid2);
 		f->sink.emit(f->sink.context, e);
 	}
 	if (follows_out) {
@@ -464,7 +464,7 @@ static void on_waking(struct perf_follow *f, const struct vs_event *e)
 	if (!task)
 		return;
 	task->waker = e->pid2;
-	announce(f, e, e->pid2);
+	perf_follow_announce(f, e, e->pid2);
 	if (task->wait.waiting_cpu < 0 && slept_long(f, task, e->time))
 		f->sink.woke(f->sink.context, e, task, task_find(f->tasks, e->pid2));
 }
@@ -476,11 +476,11 @@ static void on_wakeup(struct perf_follow *f, const struct vs_event *e)
 
 	if (!task)
 		return;
-	announce(f, e, e->pid);
+	perf_follow_announce(f, e, e->pid);
 	if (task->waker >= 0)
 		out.pid2 = task->waker;
 	else
-		announce(f, e, e->pid2);
+		perf_follow_announce(f, e, e->pid2);
 	task->waker = -1;
 	f->sink.emit(f->sink.context, &out);
 	cpu_waits_wakeup(f->waits, e, &task->wait);
@@ -492,8 +492,8 @@ static void on_migrate(struct perf_follow *f, const struct vs_event *e)
 
 	if (!task)
 		return;
-	announce(f, e, e->pid);
-	announce(f, e, e->pid2);
+	perf_follow_announce(f, e, e->pid);
+	perf_follow_announce(f, e, e->pid2);
 	f->sink.emit(f->sink.context, e);
 	cpu_waits_migrate(f->waits, e, &task->wait);
 }
@@ -507,8 +507,8 @@ static void on_signal(struct perf_follow *f, const struct vs_event *e)
 	if (!p || p->n_exiting == p->n_threads)
 		return;
 	ev_set_signal_process(&out, (uint32_t)task->tgid);
-	announce(f, e, e->pid);
-	announce(f, e, e->pid2);
+	perf_follow_announce(f, e, e->pid);
+	perf_follow_announce(f, e, e->pid2);
 	f->sink.emit(f->sink.context, &out);
 }
 
@@ -530,7 +530,7 @@ static void on_new_task(struct perf_follow *f, const struct vs_event *e)
 	if (!p)
 		return;
 	if (follow(f, task, p->vm, true))
-		announce(f, e, e->pid);
+		perf_follow_announce(f, e, e->pid);
 	else
 		f->unfollowed++;
 }
@@ -545,7 +545,7 @@ static void on_name(struct perf_follow *f, const struct vs_event *e)
 	ev_task_comm(e, comm);
 	task_name(task, e->pid2, comm);
 	if (task->followed)
-		announce(f, e, e->pid);
+		perf_follow_announce(f, e, e->pid);
 }
 
 static void on_exit_begun(struct perf_follow *f, const struct vs_event *e)
@@ -560,7 +560,7 @@ static void on_exit_begun(struct perf_follow *f, const struct vs_event *e)
 	if (p && !task->exiting)
 		p->n_exiting++;
 	task->exiting = true;
-	announce(f, e, e->pid);
+	perf_follow_announce(f, e, e->pid);
 	f->sink.emit(f->sink.context, &out);
 }
 

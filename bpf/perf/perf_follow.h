@@ -57,6 +57,10 @@ int perf_follow_add(struct perf_follow *f, uint64_t time, pid_t tid, pid_t tgid,
 		    bool is_vcpu);
 int perf_follow_remove(struct perf_follow *f, uint64_t time, pid_t tid);
 
+/* Emits the name of a task at the time and on the CPU of `at`, unless its last emitted name is the
+ * same. */
+void perf_follow_announce(struct perf_follow *f, const struct vs_event *at, pid_t tid);
+
 /* Replays the next record. Records come in the order of time. */
 void perf_follow_record(struct perf_follow *f, const struct vs_event *event);
 /* States that records of this CPU were lost before the next record. */

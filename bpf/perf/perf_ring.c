@@ -72,6 +72,12 @@ static int events_add(struct perf_ring *r, const struct perf_ring_options *o, bo
 			.comm = o->names && i == 0,
 			.comm_exec = o->names && i == 0,
 		};
+		if (o->events[i].probe) {
+			attr.type = o->events[i].probe->type;
+			attr.config = o->events[i].probe->config;
+			attr.config1 = o->events[i].probe->config1;
+			attr.config2 = o->events[i].probe->config2;
+		}
 		error = event_add(r, &attr, counts_losses, &event);
 	}
 	attr = (struct perf_event_attr){

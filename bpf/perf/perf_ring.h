@@ -12,15 +12,23 @@
 
 struct perf_ring;
 
+/* A probe of the PMUs kprobe and uprobe. The members are those of struct perf_event_attr. */
+struct perf_ring_probe {
+	uint32_t type;
+	uint64_t config, config1, config2;
+};
+
 struct perf_ring_event {
 	int id;             /* id of the tracepoint */
 	const char *filter; /* kernel filter in the syntax of tracefs; NULL: none */
+	const struct perf_ring_probe *probe; /* NULL: it is a tracepoint */
 };
 
 struct perf_ring_options {
 	int cpu;
-	enum perf_layout layout; /* PERF_LAYOUT_FAULT: major page faults; else tracepoints */
-	const struct perf_ring_event *events; /* the tracepoints, if there is no fault event */
+	/* PERF_LAYOUT_FAULT: major page faults; PERF_LAYOUT_PROBE: probes; else tracepoints */
+	enum perf_layout layout;
+	const struct perf_ring_event *events; /* unless there is a fault event */
 	size_t n_events;
 	bool names;        /* also report new names of tasks */
 	bool switches;     /* also report each task that gets the CPU, and the previous one */

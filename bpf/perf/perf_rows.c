@@ -171,7 +171,7 @@ static void input_open(struct perf_rows *r, struct row_set *s, size_t cpu)
 	for (size_t i = 0; i < r->c->n_tracepoints; i++) {
 		if (s->has[i])
 			events[options.n_events++] = (struct perf_ring_event){
-				r->c->tracepoints[i].id, filter_of(r, s, i)};
+				.id = r->c->tracepoints[i].id, .filter = filter_of(r, s, i)};
 	}
 	s->inputs[cpu].cpu = (uint16_t)cpu;
 	/* What cannot be opened is not observed. */

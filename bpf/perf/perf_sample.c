@@ -13,7 +13,9 @@ enum {
 /* Values from here on are markers among the frames: PERF_CONTEXT_KERNEL and others. */
 static const uint64_t context_first = (uint64_t)-4095;
 
-_Static_assert(sizeof(perf_registers_dwarf) == PERF_STACK_REGS, "a place for each");
+_Static_assert(sizeof(perf_registers_dwarf) == PERF_STACK_REGS &&
+		       sizeof(perf_registers_pt_regs) == PERF_STACK_REGS,
+	       "a place for each");
 
 void perf_sample_describe(enum perf_layout layout, struct perf_event_attr *attr)
 {
@@ -29,6 +31,10 @@ void perf_sample_describe(enum perf_layout layout, struct perf_event_attr *attr)
 	attr->wakeup_watermark = UINT32_MAX;
 	if (layout == PERF_LAYOUT_FAULT)
 		attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
+	if (layout == PERF_LAYOUT_PROBE) {
+		attr->sample_type |= PERF_SAMPLE_REGS_INTR;
+		attr->sample_regs_intr = PERF_REGISTERS_MASK;
+	}
 	if (layout == PERF_LAYOUT_STACK) {
 		attr->sample_type |=
 			PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
@@ -88,6 +94,23 @@ static bool frames_read(struct cursor *c, struct perf_stack *out)
 	return true;
 }
 
+/* Registers of the probed place. Returns false if there are none. */
+static bool registers_read(struct cursor *c, struct perf_record *out)
+{
+	uint64_t abi, value;
+
+	if (!take_u64(c, &abi) || !abi)
+		return false;
+	for (size_t i = 0; i < PERF_STACK_REGS; i++) {
+		if (!take_u64(c, &value))
+			return false;
+		out->registers[perf_registers_pt_regs[i]] = value;
+	}
+	out->raw = (const uint8_t *)out->registers;
+	out->raw_bytes = sizeof(out->registers);
+	return true;
+}
+
 static bool user_read(struct cursor *c, struct perf_stack *out)
 {
 	uint64_t abi, bytes, copied, value;
@@ -133,6 +156,8 @@ bool perf_sample_read(enum perf_layout layout, const struct perf_event_header *h
 		return false;
 	out->raw_bytes = raw_bytes;
 	out->raw = take(&c, raw_bytes);
+	if (layout == PERF_LAYOUT_PROBE)
+		return out->raw && registers_read(&c, out);
 	return out->raw && (!stack || user_read(&c, stack));
 }
 

@@ -12,10 +12,15 @@
 enum perf_layout {
 	PERF_LAYOUT_PLAIN = 0, /* thread, time, the tracepoint's record */
 	PERF_LAYOUT_FAULT,     /* plain, and the faulting address and the instruction pointer */
+	PERF_LAYOUT_PROBE,     /* plain, but `raw` is the struct pt_regs of the probed place */
 	PERF_LAYOUT_STACK, /* plain, and kernel frames, user registers, the top of the user stack */
 };
 
-enum { PERF_STACK_REGS = 17, PERF_STACK_FRAMES_MAX = 64 };
+enum {
+	PERF_STACK_REGS = 17,
+	PERF_STACK_FRAMES_MAX = 64,
+	PERF_PT_REGS = 21, /* 8 bytes each; those that perf does not sample are 0 */
+};
 
 /* One parsed record. Members that do not belong to its kind are zero. Pointers are borrowed. */
 struct perf_record {
@@ -25,6 +30,7 @@ struct perf_record {
 	const char *comm;   /* new name of the task, 16 bytes; NULL: not a name record */
 	const uint8_t *raw; /* the tracepoint's record, in the layout of its format */
 	size_t raw_bytes;
+	uint64_t registers[PERF_PT_REGS]; /* where `raw` points with PERF_LAYOUT_PROBE */
 	uint64_t address, instruction;
 	bool switched_in; /* `tid` got the CPU after `previous` */
 	int32_t previous;
@@ -44,8 +50,8 @@ struct perf_stack {
  * config to the caller. */
 void perf_sample_describe(enum perf_layout layout, struct perf_event_attr *attr);
 /* Parses a PERF_RECORD_SAMPLE of header->size bytes. stack: NULL unless the layout is
- * PERF_LAYOUT_STACK. `out` and `stack` point into the record. Returns false if the record is
- * malformed. */
+ * PERF_LAYOUT_STACK. `out` and `stack` point into the record, with PERF_LAYOUT_PROBE into *out.
+ * Returns false if the record is malformed. */
 bool perf_sample_read(enum perf_layout layout, const struct perf_event_header *header,
 		      struct perf_record *out, struct perf_stack *stack);
 /* Parses a PERF_RECORD_COMM. out->comm points to `name`. Returns false if the record is

@@ -265,7 +265,8 @@ static int chosen_send(struct host_stream *h)
 static const char *attach_error(const struct capture_event *e, int err)
 {
 	if (err == -ENOTSUP)
-		return "the backend cannot capture it";
+		return "this backend cannot capture it: perf reads no memory of processes, and "
+		       "compares comm only in the kernel's filter";
 	if (err == -ENOSYS)
 		return "this kernel cannot probe its functions (CONFIG_KPROBES)";
 	if (err == -EEXIST)
@@ -294,20 +295,19 @@ static void chosen_attach(struct host_stream *h, const struct chosen_event *from
 		 used ? "; " : "", e->spec, e->why);
 }
 
-/* Before the events: else their first hits would be missing. A backend that captures no events
- * watches no tasks either; then the events say so. */
+/* Before the events: else their first hits would be missing. */
 static int watches_begin(struct host_stream *h, char *why, size_t why_bytes)
 {
 	for (size_t i = 0; i < h->options.n_watches && h->capture; i++) {
 		const struct capture_watch *watch = &h->options.watches[i];
 		const int err = capture_event_watch(h->capture, watch);
 
-		if (!err || (err == -ENOTSUP && watch->kind != CAPTURE_WATCH_CGROUP))
+		if (!err)
 			continue;
 		snprintf(why, why_bytes, "%s cannot be watched: %s", watch->name,
 			 err == -ENOSPC    ? "there are too many"
 			 : err == -EBADF   ? "it is not a directory of cgroup v2"
-			 : err == -ENOTSUP ? "this takes BPF, and a kernel with cgroup v2"
+			 : err == -ENOTSUP ? "this needs BPF, and --cgroup a kernel with cgroup v2"
 					   : strerror(-err));
 		return err == -ENOTSUP ? -EOPNOTSUPP : err;
 	}
