@@ -114,9 +114,11 @@ static void status_show(struct json_object *reply)
 	       (double)json_get_uint(reply, "cpu_ns") / 1e9,
 	       (double)json_get_uint(reply, "rss_bytes") / (1 << 20),
 	       (unsigned long long)json_get_uint(reply, "descriptors"));
-	printf("loop late by %llu ms at most (ever %llu ms), decoders died %llu times\n",
+	printf("loop late by %llu ms at most (ever %llu ms, %llu ms without its waits for a CPU), "
+	       "decoders died %llu times\n",
 	       (unsigned long long)json_get_uint(reply, "loop_lag_ms"),
 	       (unsigned long long)json_get_uint(reply, "loop_lag_ever_ms"),
+	       (unsigned long long)json_get_uint(reply, "loop_lag_own_ever_ms"),
 	       (unsigned long long)json_get_uint(reply, "decoder_deaths"));
 	printf("the host's events: %llu for %llu VMs from %llu captures, lost %llu\n",
 	       (unsigned long long)json_get_uint(capture, "emitted"),

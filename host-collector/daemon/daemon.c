@@ -439,7 +439,7 @@ static void on_timer(uv_timer_t *timer)
 	struct vm_daemon *d = timer->data;
 	uint64_t now_ms;
 
-	lag_meter_tick(&d->lag, uv_hrtime() / 1000000, TICK_MS);
+	lag_meter_tick(&d->lag, uv_hrtime() / 1000000, TICK_MS, run_delay_read());
 	memory_tidy(&d->tidied_ms, uv_hrtime() / 1000000);
 	now_ms = uv_now(d->loop);
 	for (size_t i = 0; i < d->n_vms; i++) {

@@ -3,7 +3,9 @@
 
 #include <dirent.h>
 #include <malloc.h>
+#include <stdio.h>
 
+#include "proto/proc_file.h"
 #include "proto/self_cost.h"
 
 enum {
@@ -14,9 +16,15 @@ enum {
 	TIDY_KEEP_BYTES = 1 << 20,
 };
 
-void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms)
+void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms, uint64_t run_delay_ns)
 {
-	uint64_t late = m->due_ms && now_ms > m->due_ms ? now_ms - m->due_ms : 0;
+	const uint64_t late = m->due_ms && now_ms > m->due_ms ? now_ms - m->due_ms : 0;
+	const uint64_t waited_ms = (run_delay_ns - m->run_delay_ns) / 1000000;
+	const uint64_t own = late > waited_ms ? late - waited_ms : 0;
+
+	m->run_delay_ns = run_delay_ns;
+	if (own > m->own_ever_ms)
+		m->own_ever_ms = own;
 
 	m->due_ms = now_ms + period_ms;
 	if (now_ms - m->since_ms >= LAG_WINDOW_MS) {
@@ -28,6 +36,18 @@ void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms)
 		m->max_ms = late;
 	if (late > m->ever_ms)
 		m->ever_ms = late;
+}
+
+uint64_t run_delay_read(void)
+{
+	unsigned long long ns = 0;
+	char line[96];
+
+	/* The time on a CPU, the time of waiting for one, the number of time slices. */
+	if (proc_file_read("/proc/thread-self/schedstat", line, sizeof(line)) < 0 ||
+	    sscanf(line, "%*u %llu", &ns) != 1)
+		return 0;
+	return ns;
 }
 
 void memory_lean(void)
@@ -68,5 +88,6 @@ void vitals_read(const struct lag_meter *m, struct vitals *out)
 		.descriptors = descriptors_count(),
 		.lag_max_ms = m->max_ms > m->before_ms ? m->max_ms : m->before_ms,
 		.lag_ever_ms = m->ever_ms,
+		.lag_own_ever_ms = m->own_ever_ms,
 	};
 }

@@ -10,15 +10,23 @@ struct vitals {
 	uint64_t descriptors;
 	uint64_t lag_max_ms; /* largest delay of the loop in the last 10 to 20 s */
 	uint64_t lag_ever_ms;
+	/* The largest delay ever, less the time for which the kernel let the thread of the loop
+	 * wait for a CPU: what the daemon itself is to blame for. */
+	uint64_t lag_own_ever_ms;
 };
 
 struct lag_meter {
 	uint64_t due_ms, since_ms;
-	uint64_t max_ms, before_ms, ever_ms;
+	uint64_t max_ms, before_ms, ever_ms, own_ever_ms;
+	uint64_t run_delay_ns; /* at the last tick */
 };
 /* Measures the delay of a timer of period_ms. Call it from that timer; now_ms must come from a
- * clock that advances during a turn of the loop. */
-void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms);
+ * clock that advances during a turn of the loop. run_delay_ns: run_delay_read() of its thread. */
+void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms,
+		    uint64_t run_delay_ns);
+/* Returns how long the calling thread has waited for a CPU since it began, in ns; 0 on a kernel
+ * without schedstat. */
+uint64_t run_delay_read(void);
 
 /* Makes malloc() map each allocation of 32 KiB or more separately, so that its pages use memory
  * only when touched and are returned when freed. Without this, malloc() raises that threshold after

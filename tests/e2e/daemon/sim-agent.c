@@ -8,11 +8,11 @@
  *
  * which is what a report must say of it (dropped: by its queue, or with half a frame). Of one that
  * is killed the file TALLY knows (sim_load_tally()). SIGUSR1: its clock steps three seconds ahead,
- * or back again. SIGUSR2: the connection ends within a frame.
+ * or back again. SIGUSR2: the connection ends within a frame. At low rates it drains as seldom as a
+ * real agent does.
  *
  * sim-agent --many N PREFIX EVENTS_PER_S: N such agents, of the sockets PREFIX0, PREFIX1 and so on,
- * in one process. They drain as seldom as a real agent does at such rates, each at its own time. It
- * prints one such line for each.
+ * in one process, each drained at its own time. It prints one such line for each.
  */
 #include <errno.h>
 #include <poll.h>
@@ -32,7 +32,8 @@
 
 enum {
 	DRAIN_MS = 20,
-	DRAIN_MANY_MS = 100,
+	DRAIN_SELDOM_MS = 100,
+	SELDOM_EVENTS_PER_S = 2000, /* up to this rate */
 	MANY_MAX = 1024,
 	HEARTBEAT_MS = 100,
 	QUEUE_BYTES = 1024 * 1024,
@@ -214,7 +215,7 @@ static void run(struct sim *sims, size_t n)
 		for (size_t i = 0; i < n; i++)
 			polled[i] = (struct pollfd){.fd = sims[i].fd, .events = POLLIN};
 		polled[n] = (struct pollfd){.fd = end_ms ? -1 : 0, .events = POLLIN};
-		poll(polled, n + 1, DRAIN_MS / 2);
+		poll(polled, n + 1, n > 1 ? DRAIN_MS / 2 : (int)sims[0].drain_every_ms / 2);
 		first = polled[n].revents && !end_ms;
 		if (first)
 			end_ms = now_ms() + LAST_WORD_MS;
@@ -235,6 +236,7 @@ static void say(void *context, const char *line)
 /* number: among those of this process. */
 static int sim_begin(struct sim *s, const char *path, const char *rate, uint64_t number)
 {
+	const uint64_t per_s = strtoull(rate, NULL, 10);
 	struct session_options options = {.seed = ((uint64_t)getpid() << 32) + (number << 20),
 					  .say = say};
 
@@ -248,10 +250,10 @@ static int sim_begin(struct sim *s, const char *path, const char *rate, uint64_t
 	s->queue = send_queue_new(QUEUE_BYTES, 64 * 1024, on_dropped, s);
 	if (!s->writer || !s->session || !s->queue || sim_load_hello(&s->hello))
 		return -ENOMEM;
-	s->drain_every_ms = DRAIN_MS;
+	s->drain_every_ms = per_s <= SELDOM_EVENTS_PER_S ? DRAIN_SELDOM_MS : DRAIN_MS;
 	s->drain_ms = s->heartbeat_ms = now_ms();
 	s->step_ticks = 3 * s->hello.clock_hz;
-	sim_load_init(&s->load, s->writer, s->queue, strtoull(rate, NULL, 10), now_ms());
+	sim_load_init(&s->load, s->writer, s->queue, per_s, now_ms());
 	return s->load.error;
 }
 
@@ -297,8 +299,8 @@ int main(int argc, char **argv)
 			snprintf(path, sizeof(path), "%s", argv[1]);
 		err = sim_begin(&sims[i], path, argv[many ? 4 : 2], i);
 		if (many) {
-			sims[i].drain_every_ms = DRAIN_MANY_MS;
-			sims[i].drain_ms -= i % DRAIN_MANY_MS;
+			sims[i].drain_every_ms = DRAIN_SELDOM_MS;
+			sims[i].drain_ms -= i % DRAIN_SELDOM_MS;
 			sims[i].heartbeat_ms -= i % HEARTBEAT_MS;
 		}
 	}
