@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -18,6 +19,7 @@ sys.path.insert(0, f"{HERE}/../beds")
 import bed  # noqa: E402
 
 AGENT_LOG = "/tmp/agent.log"
+ATTACH_MAX_S = 30
 FULL = os.environ.get("VCPUSCOPE_TEST_FULL") == "1"
 
 
@@ -125,11 +127,19 @@ class Agent(unittest.TestCase):
         record = subprocess.Popen(
             [program, "record", "--pid", str(self.guest.pid), "--channel", self.guest.agent_socket, "-o", run,
              *(word for e in events for word in ("-e", e))], stderr=subprocess.PIPE, text=True)
-        time.sleep(2)
+        said = []
+        reader = threading.Thread(target=lambda: said.extend(record.stderr))
+        reader.start()
+        # The guest answers when it has attached the events: an emulated one may need seconds.
+        deadline = time.monotonic() + ATTACH_MAX_S
+        while not any("the guest sends" in line for line in said) and time.monotonic() < deadline:
+            time.sleep(0.1)
         self.guest.run(load)
         time.sleep(0.5)
         record.send_signal(signal.SIGINT)
-        said = record.communicate(timeout=60)[1]
+        record.wait(timeout=60)
+        reader.join(timeout=60)
+        said = "".join(said)
         self.assertEqual(record.returncode, 0, said)
         return said
 
