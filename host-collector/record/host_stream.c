@@ -307,8 +307,10 @@ static int watches_begin(struct host_stream *h, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "%s cannot be watched: %s", watch->name,
 			 err == -ENOSPC    ? "there are too many"
 			 : err == -EBADF   ? "it is not a directory of cgroup v2"
-			 : err == -ENOTSUP ? "this needs BPF, and --cgroup a kernel with cgroup v2"
-					   : strerror(-err));
+			 : err != -ENOTSUP ? strerror(-err)
+			 : watch->kind == CAPTURE_WATCH_CGROUP
+				 ? "this needs BPF, and a kernel with cgroup v2"
+				 : "this needs BPF");
 		return err == -ENOTSUP ? -EOPNOTSUPP : err;
 	}
 	return 0;

@@ -31,7 +31,7 @@ static int thread_open(struct watched_tasks *w, const char *proc, pid_t tid, cha
 		return -ESRCH;
 	}
 	w->fds[w->n] = fd;
-	w->list[w->n++] = (struct capture_watch){CAPTURE_WATCH_THREAD, tid, "thread"};
+	w->list[w->n++] = (struct capture_watch){CAPTURE_WATCH_THREAD, tid, "a thread of --tid"};
 	return 0;
 }
 
