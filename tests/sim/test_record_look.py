@@ -177,11 +177,15 @@ def look_with_bpf(program, agent, folder, pid, run, expect):
         finally:
             beside.terminate()
 
-    # Through perf there are none; a line says so, and the recording goes on.
+    # Through perf there are none; a line says so, and the recording goes on, with the chosen events.
     done = run("record", "--pid", pid, "--no-guest", "-o", f"{folder}/perf.vcs", "--for", "1s", "--backend", "perf",
-               "--look", "10ms", "--when", "sched_switch == 0")
+               "--look", "10ms", "--when", "sched_switch == 0", "-e", "sched:sched_switch/prev_prio > 0/")
     expect(f"through perf: {done}", done.returncode == 3 or
            done.returncode == 0 and "no looks through perf (--look)" in done.stderr)
+    if done.returncode == 0:
+        found = run("report", f"{folder}/perf.vcs", "top", "-e", "host:sched:sched_switch", "--by", "comm")
+        expect(f"chosen through perf: {done.stderr}: {found}", "sched_switch/prev_prio > 0/: " in done.stderr
+               and "/: 0 hits" not in done.stderr and found.returncode == 0)
 
 
 if __name__ == "__main__":

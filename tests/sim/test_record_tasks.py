@@ -171,6 +171,11 @@ def main():
         expect(f"without rights: {done}", done.returncode == 3 and done.stderr.count("\n") == 1)
         expect("without rights, it ran", not os.path.exists("/tmp/vcpuscope-touched") and not os.path.exists(out))
 
+        # Through perf it watches no tasks: it says so instead of recording nothing.
+        done = run("record", "--backend", "perf", "-e", EXEC, "-o", out, "--", "true")
+        expect(f"through perf: {done}", done.returncode == 3 and done.stderr.count("\n") == 1
+               and ("needs BPF" in done.stderr or "perf" in done.stderr))
+
         # What reads it.
         done = run("record", "-e", EXEC, "-o", out, "--", "sh", "-c", "true; /bin/true; /bin/true")
         for words in (["report", out], ["events", out], ["report", out, "top", "-e", EXEC, "--by", "comm"],
