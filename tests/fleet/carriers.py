@@ -234,10 +234,13 @@ class Nats(Carrier):
     def message(c):
         words = c.line().split(b" ")
         while words[0] not in (b"MSG", b"HMSG"):
+            if words[0] == b"PING":
+                c.socket.sendall(b"PONG\r\n")
             words = c.line().split(b" ")
         length, header = int(words[-1]), int(words[-2]) if words[0] == b"HMSG" else 0
+        # In small pieces: what is left is copied for each message, and the server closes slow connections.
         while len(c.buffer) < length + 2:
-            c.buffer += c.socket.recv(1 << 20)
+            c.buffer += c.socket.recv(65536)
         body, c.buffer = c.buffer[header:length], c.buffer[length + 2:]
         return body
 
