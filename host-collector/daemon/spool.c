@@ -20,6 +20,7 @@ enum {
 	DISK_LOOK_MS = 1000,
 	DIRECTORY_MS = 30000, /* somebody else may remove recordings, or add some */
 	TRY_AGAIN_MS = 10000,
+	FOLLOW_MS = 10,             /* of one call: files that begin */
 	SHARE_FILES = 2,            /* of a VM's share, before the oldest goes */
 	FILE_BYTES_LEAST = 1 << 20, /* however small the share */
 };
@@ -356,8 +357,8 @@ static bool file_is_due(const struct spool_file *f, uint64_t now, uint64_t limit
 	return bytes - f->past_bytes >= (past < limit / 2 ? past : limit / 2);
 }
 
-/* At most one in each call: it copies some MiB. */
-static void files_follow(struct spool *s, uint64_t now)
+/* Returns false if no file is due. */
+static bool oldest_follow(struct spool *s, uint64_t now)
 {
 	const uint64_t limit = file_limit(s);
 	struct spool_file *oldest = NULL;
@@ -367,9 +368,18 @@ static void files_follow(struct spool *s, uint64_t now)
 			oldest = f;
 	}
 	if (!oldest)
-		return;
+		return false;
 	oldest->error_ms = now;
 	file_follow(oldest);
+	return true;
+}
+
+/* Each copies some MiB, so only a few begin in one call. But hundreds that wait for room on the
+ * disk must all begin before their flight recorders forget what happened meanwhile. */
+static void files_follow(struct spool *s, uint64_t now)
+{
+	while (oldest_follow(s, now) && clock_monotonic_ms() - now < FOLLOW_MS)
+		;
 }
 
 void spool_tick(struct spool *s)
