@@ -268,6 +268,7 @@ static int do_status(struct vm_daemon *d, struct json_object *request, struct js
 	json_add_uint(reply, "descriptors", v.descriptors);
 	json_add_uint(reply, "loop_lag_ms", v.lag_max_ms);
 	json_add_uint(reply, "loop_lag_ever_ms", v.lag_ever_ms);
+	json_add_uint(reply, "loop_lag_own_ms", v.lag_own_max_ms);
 	json_add_uint(reply, "loop_lag_own_ever_ms", v.lag_own_ever_ms);
 	json_add_uint(reply, "decoder_deaths", deaths);
 	flight_queue_get(vm_daemon_flight(d), &incidents);

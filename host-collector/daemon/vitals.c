@@ -31,7 +31,11 @@ void lag_meter_tick(struct lag_meter *m, uint64_t now_ms, uint64_t period_ms, ui
 		m->since_ms = now_ms;
 		m->before_ms = m->max_ms;
 		m->max_ms = 0;
+		m->own_before_ms = m->own_max_ms;
+		m->own_max_ms = 0;
 	}
+	if (own > m->own_max_ms)
+		m->own_max_ms = own;
 	if (late > m->max_ms)
 		m->max_ms = late;
 	if (late > m->ever_ms)
@@ -88,6 +92,8 @@ void vitals_read(const struct lag_meter *m, struct vitals *out)
 		.descriptors = descriptors_count(),
 		.lag_max_ms = m->max_ms > m->before_ms ? m->max_ms : m->before_ms,
 		.lag_ever_ms = m->ever_ms,
+		.lag_own_max_ms =
+			m->own_max_ms > m->own_before_ms ? m->own_max_ms : m->own_before_ms,
 		.lag_own_ever_ms = m->own_ever_ms,
 	};
 }

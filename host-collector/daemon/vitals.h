@@ -10,14 +10,15 @@ struct vitals {
 	uint64_t descriptors;
 	uint64_t lag_max_ms; /* largest delay of the loop in the last 10 to 20 s */
 	uint64_t lag_ever_ms;
-	/* The largest delay ever, less the time for which the kernel let the thread of the loop
-	 * wait for a CPU: what the daemon itself is to blame for. */
-	uint64_t lag_own_ever_ms;
+	/* The same two, less the time for which the kernel let the thread of the loop wait for a
+	 * CPU: what the daemon itself is to blame for. */
+	uint64_t lag_own_max_ms, lag_own_ever_ms;
 };
 
 struct lag_meter {
 	uint64_t due_ms, since_ms;
-	uint64_t max_ms, before_ms, ever_ms, own_ever_ms;
+	uint64_t max_ms, before_ms, ever_ms;
+	uint64_t own_max_ms, own_before_ms, own_ever_ms;
 	uint64_t run_delay_ns; /* at the last tick */
 };
 /* Measures the delay of a timer of period_ms. Call it from that timer; now_ms must come from a

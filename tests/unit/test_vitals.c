@@ -50,9 +50,11 @@ static void the_longest_delay_of_late_is_forgotten(void **state)
 	lag_meter_tick(&m, now, PERIOD_MS, 0);
 	lag_meter_tick(&m, now += PERIOD_MS + 70, PERIOD_MS, 0);
 	assert_int_equal(read_of(&m).lag_max_ms, 70);
+	assert_int_equal(read_of(&m).lag_own_max_ms, 70);
 	for (int i = 0; i < 250; i++)
 		lag_meter_tick(&m, now += PERIOD_MS, PERIOD_MS, 0);
 	assert_int_equal(read_of(&m).lag_max_ms, 0);
+	assert_int_equal(read_of(&m).lag_own_max_ms, 0);
 	assert_int_equal(read_of(&m).lag_ever_ms, 70);
 }
 
