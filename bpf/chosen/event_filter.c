@@ -55,7 +55,8 @@ uint64_t filter_constant(const struct expr *e, const struct expr_node *node)
 	return expr_eval(&part, &none).number;
 }
 
-uint8_t filter_turned(uint8_t op)
+/* Returns the comparison whose operands are exchanged. */
+static uint8_t turned(uint8_t op)
 {
 	switch (op) {
 	case EXPR_LESS:
@@ -69,6 +70,21 @@ uint8_t filter_turned(uint8_t op)
 	default:
 		return op;
 	}
+}
+
+bool filter_sides(const struct expr *e, const struct expr_node *node, uint8_t *op,
+		  const struct expr_node **field, const struct expr_node **constant)
+{
+	*field = &e->nodes[node->args[0]];
+	*constant = &e->nodes[node->args[1]];
+	if (!filter_has_field(e, *field)) {
+		const struct expr_node *exchanged = *field;
+
+		*field = *constant;
+		*constant = exchanged;
+		*op = turned(*op);
+	}
+	return !filter_has_field(e, *constant);
 }
 
 /* ---- the values that are compared ---- */
@@ -110,6 +126,7 @@ static int operand(const struct compiler *c, const struct expr_node *node, struc
 		   uint64_t *mask)
 {
 	const struct expr_node *a, *b;
+	uint8_t op = node->op;
 
 	*mask = UINT64_MAX;
 	if (node->op == EXPR_FIELD)
@@ -118,15 +135,7 @@ static int operand(const struct compiler *c, const struct expr_node *node, struc
 		return expr_fail(c->error, -EINVAL, node->at,
 				 "a filter in the kernel compares a field, or some of its bits "
 				 "(field & 3), with a number");
-	a = argument_of(c, node, 0);
-	b = argument_of(c, node, 1);
-	if (!filter_has_field(c->e, a)) {
-		const struct expr_node *swapped = a;
-
-		a = b;
-		b = swapped;
-	}
-	if (a->op != EXPR_FIELD || filter_has_field(c->e, b))
+	if (!filter_sides(c->e, node, &op, &a, &b) || a->op != EXPR_FIELD)
 		return expr_fail(c->error, -EINVAL, node->at,
 				 "one side of '&' must be a field, the other a number");
 	*mask = filter_constant(c->e, b);
@@ -218,25 +227,18 @@ static int text_compile(struct compiler *c, const struct expr_node *node, uint16
 static int number_compile(struct compiler *c, const struct expr_node *node, uint16_t on_true,
 			  uint16_t on_false)
 {
-	const struct expr_node *a = argument_of(c, node, 0), *b = argument_of(c, node, 1);
-	const bool is_signed = a->type == EXPR_SIGNED && b->type == EXPR_SIGNED;
+	const struct expr_node *a, *b;
 	struct vs_user_test test = {0};
 	struct source_field f;
 	uint8_t op = node->op;
-	bool negate, or_equal;
+	bool negate, or_equal, is_signed;
 	int err;
 
-	if (!filter_has_field(c->e, a)) {
-		const struct expr_node *swapped = a;
-
-		a = b;
-		b = swapped;
-		op = filter_turned(op);
-	}
-	if (filter_has_field(c->e, b))
+	if (!filter_sides(c->e, node, &op, &a, &b))
 		return expr_fail(c->error, -EINVAL, node->at,
 				 "a filter in the kernel compares a field with a number, not with "
 				 "another field");
+	is_signed = a->type == EXPR_SIGNED && b->type == EXPR_SIGNED;
 	err = operand(c, a, &f, &test.mask);
 	if (err)
 		return err;

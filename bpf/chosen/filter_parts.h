@@ -12,7 +12,10 @@
 bool filter_has_field(const struct expr *e, const struct expr_node *node);
 /* Returns the value of a constant number. */
 uint64_t filter_constant(const struct expr *e, const struct expr_node *node);
-/* Returns the comparison whose operands are swapped: 3 < f is f > 3. */
-uint8_t filter_turned(uint8_t op);
+/* Finds the constant side of a binary operation and the other one. *op: the operation of `node`;
+ * becomes the comparison that is the same with its sides exchanged if the constant stands first (3
+ * < f is f > 3). Returns false if both sides depend on a field. The nodes are borrowed from `e`. */
+bool filter_sides(const struct expr *e, const struct expr_node *node, uint8_t *op,
+		  const struct expr_node **field, const struct expr_node **constant);
 
 #endif

@@ -146,19 +146,10 @@ static bool bits_of(const struct writer *w, const struct expr_node *node, struct
 		    uint64_t *mask)
 {
 	const struct expr_node *a, *b;
+	uint8_t op = node->op;
 
-	if (node->op != EXPR_BIT_AND)
-		return false;
-	a = &w->e->nodes[node->args[0]];
-	b = &w->e->nodes[node->args[1]];
-	if (!filter_has_field(w->e, a)) {
-		const struct expr_node *swapped = a;
-
-		a = b;
-		b = swapped;
-	}
-	if (filter_has_field(w->e, b) || !place_of(w, a, p) || p->type == USER_TEXT || !p->bytes ||
-	    p->bytes > 8)
+	if (node->op != EXPR_BIT_AND || !filter_sides(w->e, node, &op, &a, &b) ||
+	    !place_of(w, a, p) || p->type == USER_TEXT || !p->bytes || p->bytes > 8)
 		return false;
 	*mask = filter_constant(w->e, b);
 	return *mask <= (uint64_t)INT64_MAX >> (64 - 8 * p->bytes);
@@ -198,14 +189,7 @@ static enum written compare_write(struct writer *w, const struct expr_node *node
 
 	if (a->type == EXPR_TEXT || b->type == EXPR_TEXT || op == EXPR_MATCH)
 		return text_write(w, node, wanted);
-	if (!filter_has_field(w->e, a)) {
-		const struct expr_node *swapped = a;
-
-		a = b;
-		b = swapped;
-		op = filter_turned(op);
-	}
-	if (filter_has_field(w->e, b))
+	if (!filter_sides(w->e, node, &op, &a, &b))
 		return WRITTEN_NOT;
 	if (!wanted)
 		op = opposite(op);

@@ -121,30 +121,29 @@ def agent_kill(daemon, sims, sim, fault):
     return time.monotonic() - begin
 
 
+def frames_await(daemon, sim, fault, number, n):
+    """Sends its agent a signal; seconds until more than `n` frames have come since."""
+    before = link_of(daemon, sim.name)["frames"]
+    begin = time.monotonic()
+    sim.agent.send_signal(number)
+    until(f"{sim.name}'s frames come after: {fault}",
+          lambda: (vm := daemon.vm(sim.name))["channel"] == "ok"
+          and vm["link"]["frames"] > before + n, 60)
+    return time.monotonic() - begin
+
+
 def agent_stop(daemon, sims, sim, fault):
     """It stands still for longer than a heartbeat may be late. Seconds until its frames come again."""
     until(f"{sim.name} talks", lambda: daemon.vm(sim.name)["channel"] == "ok")
     sim.agent.send_signal(signal.SIGSTOP)
     time.sleep(STOPPED_S)
-    before = link_of(daemon, sim.name)["frames"]
-    begin = time.monotonic()
-    sim.agent.send_signal(signal.SIGCONT)
-    until(f"{sim.name}'s frames come after: {fault}",
-          lambda: (vm := daemon.vm(sim.name))["channel"] == "ok"
-          and vm["link"]["frames"] > before + 2, 60)
-    return time.monotonic() - begin
+    return frames_await(daemon, sim, fault, signal.SIGCONT, 2)
 
 
 def clock_step(daemon, sims, sim, fault):
     """Its frames must go on coming."""
     until(f"{sim.name} talks", lambda: daemon.vm(sim.name)["channel"] == "ok")
-    before = link_of(daemon, sim.name)["frames"]
-    begin = time.monotonic()
-    sim.agent.send_signal(signal.SIGUSR1)
-    until(f"{sim.name}'s frames come after: {fault}",
-          lambda: (vm := daemon.vm(sim.name))["channel"] == "ok"
-          and vm["link"]["frames"] > before + 20, 60)
-    return time.monotonic() - begin
+    return frames_await(daemon, sim, fault, signal.SIGUSR1, 20)
 
 
 def disk_resize(daemon, size):
