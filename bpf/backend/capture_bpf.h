@@ -30,7 +30,8 @@ struct capture_bpf {
 	/* The programs' .bss, mapped. */
 	void *globals;
 	size_t globals_bytes;
-	uint32_t *ringless; /* events lost without a ring, by CPU; in globals, VS_CPUS_MAX */
+	uint32_t *ringless; /* events lost because the CPU had no ring; VS_CPUS_MAX elements in
+			       globals */
 	uint32_t *emitting; /* 1: the programs emit events; in globals */
 	uint64_t ringless_seen;
 	/* Iterator that names the existing tasks; -1: all are named. */

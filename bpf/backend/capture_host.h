@@ -15,8 +15,9 @@ struct capture_host;
 /* Returns NULL if out of memory. */
 struct capture_host *capture_host_new(const struct capture_options *options);
 void capture_host_free(struct capture_host *h);
-/* Sets variables and maps of the object before it is loaded, and uses its maps after that. Returns
- * 0 or -errno. globals: the object's .bss, mapped. */
+/* capture_host_prepare() sets variables and maps of the object before it is loaded.
+ * capture_host_loaded() uses its maps afterwards. Return 0 or -errno. globals: the object's .bss,
+ * mapped. */
 int capture_host_prepare(struct capture_host *h, struct bpf_object *object);
 int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void *globals);
 /* Frees the slots of removed threads after it has waited for the programs that may still use them.

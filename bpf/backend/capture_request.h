@@ -11,7 +11,7 @@
 /* Finds the variable `request` in the mapped globals of the programs. Returns 0 or -EINVAL. */
 int capture_request_find(struct capture_bpf *c, struct bpf_object *object);
 /* Disables the exit events of a class one second after the class was disabled. So a handler that
- * ran at that time still gets its exit event. Each drain calls this function. */
+ * ran when the class was disabled still gets its exit event. Each drain calls this function. */
 void capture_request_settle(struct capture_bpf *c);
 /* Implement the functions of capture.h: capture_guest_fields(), capture_guest_set() and
  * capture_guest_stacks_taken(). */

@@ -35,8 +35,8 @@ int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, st
  * nothing. false for a capture that is not shared. */
 bool capture_shared_is_idle(struct capture *c);
 
-/* Reads the rings, as above, and keeps the clock sample for users that drain more rarely. 0 or
- * -errno. */
+/* Reads the rings, as above, and keeps the clock sample for users that drain more rarely. Returns 0
+ * or -errno. */
 int capture_shared_pump(struct capture_shared *s);
 
 struct capture_shared_stats {

@@ -58,7 +58,7 @@ struct shared_event {
 	struct capture_event event;
 };
 
-enum { SHARED_SAMPLES = 8 }; /* more than a user misses between two of its drains */
+enum { SHARED_SAMPLES = 8 }; /* more than are taken between two drains of a user */
 
 struct capture_shared {
 	struct capture *capture;

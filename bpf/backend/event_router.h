@@ -5,7 +5,7 @@
  * must receive the events in the order of time, because it tracks which threads wait for which CPU:
  * a switch also concerns the users whose threads wait for that CPU.
  *
- * Cost: a few loads per event, for most events independent of the number of users.
+ * Cost: a few loads per event. For most events the cost does not depend on the number of users.
  */
 #ifndef BACKEND_EVENT_ROUTER_H
 #define BACKEND_EVENT_ROUTER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The looks by BPF (bpf/prog/look_shared.h). */
+/* Implements the looks of the BPF backend (bpf/prog/look_shared.h). */
 #ifndef BACKEND_LOOKS_H
 #define BACKEND_LOOKS_H
 

@@ -14,11 +14,11 @@ struct sample_timers {
 	struct bpf_link *links[VS_CPUS_MAX]; /* by CPU; each link owns a timer */
 };
 
-/* Call it before the object is loaded. Sets sample_period_ns of the object. If hz is 0, the program
- * of this name is not loaded. Returns 0 or -errno. */
+/* Call it before the object is loaded. Sets sample_period_ns of the object. If hz is 0, excludes
+ * the program of this name from the load. Returns 0 or -errno. */
 int sample_timers_prepare(struct bpf_object *object, const char *program, uint32_t hz);
-/* Call it after the object was loaded. Starts the timers of all online CPUs. period_ns: above 0. 0,
- * or -errno with one line in `why`. */
+/* Call it after the object was loaded. Starts the timers of all online CPUs. period_ns: above 0.
+ * Returns 0, or -errno with one line in `why`. */
 int sample_timers_attach(struct sample_timers *t, struct bpf_object *object, const char *program,
 			 uint64_t period_ns, char *why, size_t why_bytes);
 void sample_timers_detach(struct sample_timers *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The events that the user chose, by BPF (bpf/prog/user_slot.h). Functions without a comment do
- * what capture_event.h says of their counterparts. */
+/* Captures the events that the user chose, in the BPF backend (bpf/prog/user_slot.h). Functions
+ * without a comment do what capture_event.h says of their counterparts. */
 #ifndef BACKEND_USER_PROBES_H
 #define BACKEND_USER_PROBES_H
 
@@ -22,7 +22,7 @@ void user_probes_limit(struct user_probes *p, uint32_t rate);
 /* vms: the VMs in whose threads hits are captured, as bits 1 << (number of the VM % 64). */
 int user_probes_add(struct user_probes *p, const struct capture_event *event, uint64_t vms,
 		    uint32_t *id);
-/* Changes `vms` of an event. With 0, it is detached for good. */
+/* Changes `vms` of an event. 0 detaches the event for good. */
 void user_probes_vms(struct user_probes *p, uint32_t id, uint64_t vms);
 int user_probes_watch(struct user_probes *p, const struct capture_watch *watch);
 uint64_t user_probes_unwatched(const struct user_probes *p);

@@ -10,7 +10,7 @@
  * the next, so each event that the reader did not receive leaves a gap.
  *
  * A CPU without events produces no frame; batcher_promise() covers it. Cost: about 25 ns and no
- * allocation per event; 700 KiB, and 100 bytes per CPU.
+ * allocation per event. Memory: 700 KiB, and 100 bytes per CPU.
  */
 #ifndef CAPTURE_BATCHER_H
 #define CAPTURE_BATCHER_H
@@ -84,8 +84,8 @@ void batcher_free(struct batcher *b);
  */
 long batcher_drain(struct batcher *b, struct byte_buffer *out,
 		   const struct batcher_stack_sink *stacks);
-/* Takes a clock sample like batcher_drain(), which it replaces when the caller knows that the
- * source has no events. Promises nothing. Returns 0 or -errno. */
+/* Takes a clock sample as batcher_drain() does. Call it instead of batcher_drain() if the source
+ * has no events. Does not advance the watermark. Returns 0 or -errno. */
 int batcher_tick(struct batcher *b);
 /* Returns the number of emitted events that are not drained yet, for the CPU with the most of them.
  * Callers use it to decide whether to drain. Cheap. */

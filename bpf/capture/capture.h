@@ -74,7 +74,7 @@ struct capture_stack {
 	pid_t explains;   /* waker: the task woken; otherwise the same as tid */
 	uint16_t cpu;
 	enum vs_stack_role role;
-	bool sampled; /* waiter and short: also represents the thread's shorter waits */
+	bool sampled; /* roles waiter and short: also represents the thread's shorter waits */
 	char comm[16];
 	size_t n_kernel;
 	const uint64_t *kernel; /* addresses, leaf first */
@@ -104,8 +104,8 @@ void capture_close(struct capture *c);
 /* Delivers all complete events to the sink, CPU by CPU. Returns the number of events or -errno. */
 long capture_drain(struct capture *c, const struct capture_sink *sink);
 /* Takes a clock sample. The next drain delivers all events that are older than the sample by more
- * than capture_lag_ns(), except an incomplete event and those behind it in the ring of its CPU. 0
- * or -errno. */
+ * than capture_lag_ns(), except an incomplete event and those behind it in the ring of its CPU.
+ * Returns 0 or -errno. */
 int capture_clock_sample(struct capture *c, struct clock_sample *out);
 /* Fills `out` with at most `max` clock samples that were taken after TSC `after_tsc`, in order: the
  * shared capture takes them for all its users. Returns how many; 0 for other captures. */
@@ -166,9 +166,9 @@ const char *capture_left_out(const struct capture *c);
  * a vCPU thread. Returns 0, -ESRCH: no such thread, -ENOSPC: too many threads, -ENOTSUP: not a host
  * capture, or -errno. */
 int capture_add_thread(struct capture *c, pid_t tid, pid_t tgid, uint32_t vm, bool is_vcpu);
-/* Host: stops following a thread. With the last added thread of a process, the process's other
- * threads are no longer followed either. Returns 0, -ENOENT: not followed (the thread may have
- * ended), -ENOTSUP. */
+/* Host: stops following a thread. When the last added thread of a process is removed, the capture
+ * stops following the process's other threads, too. Returns 0, -ENOENT: not followed (the thread
+ * may have ended), -ENOTSUP. */
 int capture_remove_thread(struct capture *c, pid_t tid);
 
 /* Host: lowers wait_threshold_ns to `ns`; a higher value has no effect. Returns 0, -ENOTSUP: not a

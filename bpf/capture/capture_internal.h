@@ -24,7 +24,7 @@ struct capture_backend {
 	long (*drain)(struct capture *c, const struct capture_sink *sink);
 	/* NULL: capture_clock_sample() reads the clocks */
 	int (*sample)(struct capture *c, struct clock_sample *out);
-	/* NULL: there are none but those of `sample` */
+	/* NULL: the only samples are those of `sample` */
 	size_t (*samples)(const struct capture *c, uint64_t after_tsc, struct clock_sample *out,
 			  size_t max);
 	int (*name_tasks)(struct capture *c);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Looks: at each tick of a timer on each CPU, the capture evaluates a condition, and only if it is
- * true takes the stack of the task that runs there: of any task in a guest, of a followed thread on
- * a host. The condition uses numbers of the current task, and how many hits tracepoints had on that
- * CPU since the tick before. All hits of a tracepoint count, whatever the capture makes events of.
- * A tick that comes earlier than 7/8 of the period after the one before, because that was late, is
- * left out.
+ * Looks: at each tick of a timer on each CPU, the capture evaluates a condition. If it is true, the
+ * capture takes the stack of the task that runs there: of any task in a guest, of a followed thread
+ * on a host. The condition uses numbers of the current task, and how many hits tracepoints had on
+ * that CPU since the previous tick. All hits of a tracepoint count, also those that do not become
+ * events. After a late tick, the capture skips a tick that comes less than 7/8 of the period later.
  *
- * A host's sink receives the stacks as VS_STACK_LOOK, with the time since the tick before as
+ * A host's sink receives the stacks as VS_STACK_LOOK, with the time since the previous tick as
  * wait_ns. A guest's stacks are TASK_STACK events of that role.
  */
 #ifndef CAPTURE_CAPTURE_LOOK_H

@@ -18,7 +18,7 @@ enum { SOURCE_FIELDS_MAX = 32, SOURCE_TEXT_BYTES = 32 };
 struct source_field {
 	char name[32];
 	enum user_field_type type;
-	uint32_t bytes; /* for a text of variable length SOURCE_TEXT_BYTES; longer texts are cut */
+	uint32_t bytes; /* a text of variable length has SOURCE_TEXT_BYTES; longer texts are cut */
 	/* How to read the first value. A text has one value for each 8 characters;
 	 * source_field_value() returns how to read the others. */
 	struct vs_user_value first;

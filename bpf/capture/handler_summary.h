@@ -5,8 +5,8 @@
  * during which no other event was emitted. So a handler that wakes a task is always emitted.
  * Handlers of the timer and of function calls are always emitted, because verdicts use them.
  *
- * The decision is made for events that were already drained, so it delays none. A handler that is
- * still running at the end of the drained events is emitted. Cost: about 3 ns per event.
+ * It decides about events that were already drained, so it delays no event. A handler that is still
+ * running at the end of the drained events is emitted. Cost: about 3 ns per event.
  */
 #ifndef CAPTURE_HANDLER_SUMMARY_H
 #define CAPTURE_HANDLER_SUMMARY_H

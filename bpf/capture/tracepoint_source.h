@@ -24,8 +24,8 @@ typedef int (*tracepoint_reader)(const char *system, const char *name,
 
 /* Returns row number `index`, NULL past the last. There are at most VS_TRACEPOINTS_MAX. */
 const struct event_tracepoint *tracepoint_row(size_t index);
-/* Fills `out` with the row for this kernel. 0, -errno of the reader, or -EPROTO: a field is too
- * large or too far back in the record. */
+/* Fills `out` with the row for this kernel. Returns 0, -errno of the reader, or -EPROTO: a field is
+ * too large or too far back in the record. */
 int tracepoint_resolve(const struct event_tracepoint *row, tracepoint_reader reader,
 		       struct vs_tracepoint *out);
 

@@ -26,8 +26,8 @@ struct chosen_events {
 
 /* Resolves the events of `text`, separated by commas, and appends them. Their tracepoints and
  * functions must exist now. guest: the request to which events of guests are appended unchanged;
- * NULL: such events are refused. Returns 0; -ENOMEM; or -EINVAL, -ENOENT (this kernel does not have
- * it), -E2BIG (too many events) or -EACCES with *error, whose position is in `text`. */
+ * NULL: such events are refused. Returns 0; -ENOMEM; or, with *error, whose position is in `text`,
+ * -EINVAL, -ENOENT (this kernel does not have the event), -E2BIG (too many events) or -EACCES. */
 int chosen_events_add(struct chosen_events *c, struct message_config *guest, const char *text,
 		      struct expr_error *error);
 
@@ -40,7 +40,7 @@ struct chosen_limits {
 
 /* Resolves a tracepoint or function of this kernel within `limits`. The spec in the description is
  * "". Returns as chosen_events_add(); -EPERM: the limits do not allow it. The position in *error
- * counts from the same begin as event_spec.at. */
+ * counts from the same place as event_spec.at. */
 int chosen_kernel_event(const struct event_spec *spec, const struct chosen_limits *limits,
 			struct chosen_event *out, struct expr_error *error);
 

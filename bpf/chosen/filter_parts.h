@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the two compilers of filters (event_filter.h, kernel_filter.h) ask of an expression. */
+/* Inspects an expression for the two compilers of filters (event_filter.h, kernel_filter.h). */
 #ifndef CHOSEN_FILTER_PARTS_H
 #define CHOSEN_FILTER_PARTS_H
 
@@ -12,9 +12,10 @@
 bool filter_has_field(const struct expr *e, const struct expr_node *node);
 /* Returns the value of a constant number. */
 uint64_t filter_constant(const struct expr *e, const struct expr_node *node);
-/* Finds the constant side of a binary operation and the other one. *op: the operation of `node`;
- * becomes the comparison that is the same with its sides exchanged if the constant stands first (3
- * < f is f > 3). Returns false if both sides depend on a field. The nodes are borrowed from `e`. */
+/* Finds the constant side and the other side of a binary operation. *op: on entry the operation of
+ * `node`. If the constant stands first, *op becomes the same comparison with the sides exchanged (3
+ * < f becomes f > 3). Returns false if both sides depend on a field. The nodes are borrowed from
+ * `e`. */
 bool filter_sides(const struct expr *e, const struct expr_node *node, uint8_t *op,
 		  const struct expr_node **field, const struct expr_node **constant);
 

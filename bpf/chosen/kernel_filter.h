@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Writes the filter of a tracepoint in the kernel's own syntax (Documentation/trace/events.rst,
- * "Event filtering"), for perf. The kernel's syntax lacks much of ours; what it lacks is left out
- * where the rest still keeps every hit that the filter keeps.
+ * "Event filtering"), for perf. The kernel's syntax cannot express all filters of vcpuscope. A part
+ * that it cannot express is left out if the rest still keeps every hit that the whole filter keeps.
  */
 #ifndef CHOSEN_KERNEL_FILTER_H
 #define CHOSEN_KERNEL_FILTER_H

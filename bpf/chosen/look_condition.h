@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Compiles the condition of the looks (capture_look.h): an expression whose fields are the number
- * of hits of tracepoints on one CPU since the tick before, by their names without the system
- * ("sched_switch"), and cpu, tid, pid and comm of the task that runs at the tick. The tracepoints
- * are those that the capture of a side takes. The limits are those of event_filter.h.
+ * of hits of tracepoints on one CPU since the previous tick, by their names without the system
+ * ("sched_switch"), and cpu, tid, pid and comm of the task that runs at the tick. A condition can
+ * use the tracepoints that the capture of its side takes. The limits are those of event_filter.h.
  */
 #ifndef CHOSEN_LOOK_CONDITION_H
 #define CHOSEN_LOOK_CONDITION_H
@@ -12,9 +12,9 @@
 #include "proto/event_catalog.h"
 #include "proto/query/expr.h"
 
-/* Sets counts and tests of *out, and leaves its period. no_texts: the condition may not compare
- * texts. Returns 0; -ENOMEM; or -EINVAL, -E2BIG (more than VS_LOOK_COUNTS tracepoints, or too many
- * comparisons) or -EPERM (a text) with *error. */
+/* Sets the counts and tests of *out and does not change its period. no_texts: the condition may not
+ * compare texts. Returns 0; -ENOMEM; or -EINVAL, -E2BIG (more than VS_LOOK_COUNTS tracepoints, or
+ * too many comparisons) or -EPERM (a text) with *error. */
 int look_condition_compile(const char *text, enum event_side side, bool no_texts,
 			   struct capture_look *out, struct expr_error *error);
 

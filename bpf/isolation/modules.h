@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The executable files that a process has mapped: what the kernel reports about them, and
- * descriptors of these files through /proc/PID/map_files. The files are never opened by path,
- * because the process or its owner chooses the path. These functions do not read the content of the
- * files. */
+/* Lists the executable files that a process has mapped, and opens them through /proc/PID/map_files.
+ * It never opens them by path, because the process or its owner chooses the path. These functions
+ * do not read the content of the files. */
 #ifndef ISOLATION_MODULES_H
 #define ISOLATION_MODULES_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Requests names for stacks of other processes, without waiting. The files that must be parsed
- * belong to other users. A process without rights parses them (naming.h), another process opens
- * them for it (opener.h). The calling process opens and parses none. Not thread-safe.
+ * belong to other users. A process without rights, the namer, parses them (naming.h); another
+ * process, the opener, opens them for it (opener.h). The calling process opens and parses none of
+ * them. Not thread-safe.
  *
  * A namer that dies, takes too long (1 s of CPU time for one stack, or 3 s blocked) or uses up its
  * memory is replaced: at once if its memory was used up, else after 0.1 s. This delay doubles, up

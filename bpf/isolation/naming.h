@@ -2,7 +2,7 @@
 /*
  * The namer process. It has no rights (confine.h). It receives stacks, and descriptors of the files
  * that their processes have mapped, and finds the names. The body decides how: on the host it
- * unwinds with .eh_frame, in the agent it looks up addresses. A malformed file may kill the process
+ * unwinds with .eh_frame, in the agent it looks up addresses. A malformed file may kill the namer
  * at any time.
  *
  * The functions end the process if the opener is gone.
@@ -49,7 +49,8 @@ const struct naming_module *naming_modules(struct naming *n, uint32_t *list, siz
 int naming_open(struct naming *n, size_t index, struct file_id *id);
 /* Does the same for the file of debug symbols with this build-id. */
 int naming_open_debug(struct naming *n, const uint8_t *build_id, size_t bytes, struct file_id *id);
-/* States that the process reads modules[index] from now on. If it dies, this file is blamed. */
+/* Records that the process reads modules[index] from now on. If the process dies, the opener blames
+ * this file. */
 void naming_at(struct naming *n, size_t index);
 
 /* Runs the namer process: confines it and serves the opener at descriptor `socket` until the opener

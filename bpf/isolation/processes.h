@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The opener's cache of mapped executable files, for the 72 processes used last. */
+/* Caches the mapped executable files of the 72 processes that the opener used last. */
 #ifndef ISOLATION_PROCESSES_H
 #define ISOLATION_PROCESSES_H
 

@@ -22,7 +22,7 @@
  * Trust: the guest can write to its page. kvm_write_tsc_offset reports the offset that KVM
  * requests. If the vCPU cannot have an offset, the request has no effect, and only struct kvm_vcpu
  * and debugfs hold the true offset. So take a snapshot after such a change. If the snapshot
- * confirms the written offset, it has the time of the write.
+ * confirms the written offset, its value gets the time of the write.
  */
 #ifndef KVMCLOCK_KVM_CLOCK_H
 #define KVMCLOCK_KVM_CLOCK_H

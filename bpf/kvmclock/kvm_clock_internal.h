@@ -27,7 +27,7 @@ int kvm_clock_say(struct kvm_clock *k, const struct message_vm_clock *value, uin
 
 /* Returns the BPF iterator, or NULL if this kernel has none. */
 struct bpf_program *kvm_clock_iterator(struct kvm_clock *k);
-/* Stores the VM number of a followed process. Returns 0 or -ENOENT (not followed). */
+/* Writes the VM number of a followed process to *vm. Returns 0 or -ENOENT (not followed). */
 int kvm_clock_vm(struct kvm_clock *k, pid_t pid, uint32_t *vm);
 /* Stores how the VM of a followed process is protected. */
 void kvm_clock_protect(struct kvm_clock *k, pid_t pid, enum vm_protection protection);

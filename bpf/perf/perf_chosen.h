@@ -3,8 +3,8 @@
  * The events that the user chose, in a host capture through perf. Each has a ring on each CPU: a
  * tracepoint with the kernel's own filter, or a probe of the PMUs kprobe and uprobe. A hit is
  * filtered when it is read from the ring, and becomes the records that the BPF programs write
- * (bpf/prog/user_hit.h). The replay asks whether the hit concerns the event, because only the
- * replay knows which threads were followed at that time.
+ * (bpf/prog/user_hit.h). The replay (perf_follow.h) then calls perf_chosen_take() for the hit,
+ * because only the replay knows which threads were followed at that time.
  *
  * Functions without a comment do what capture_event.h says of their counterparts.
  */
@@ -23,7 +23,7 @@ void perf_chosen_free(struct perf_chosen *p);                /* NULL is allowed 
 /* vms: the VMs in whose threads hits are captured, as bits 1 << (number of the VM % 64). */
 int perf_chosen_add(struct perf_chosen *p, const struct capture_event *event, uint64_t vms,
 		    uint32_t *id);
-/* Changes `vms` of an event. With 0, it is detached for good. */
+/* Changes `vms` of an event. 0 detaches the event for good. */
 void perf_chosen_vms(struct perf_chosen *p, uint32_t id, uint64_t vms);
 void perf_chosen_stop(struct perf_chosen *p, uint32_t id);
 int perf_chosen_state(struct perf_chosen *p, uint32_t id, uint64_t now_ms,

@@ -28,7 +28,7 @@ struct perf_ring_options {
 	int cpu;
 	/* PERF_LAYOUT_FAULT: major page faults; PERF_LAYOUT_PROBE: probes; else tracepoints */
 	enum perf_layout layout;
-	const struct perf_ring_event *events; /* unless there is a fault event */
+	const struct perf_ring_event *events; /* not used with PERF_LAYOUT_FAULT */
 	size_t n_events;
 	bool names;        /* also report new names of tasks */
 	bool switches;     /* also report each task that gets the CPU, and the previous one */

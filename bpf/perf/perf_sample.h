@@ -30,7 +30,7 @@ struct perf_record {
 	const char *comm;   /* new name of the task, 16 bytes; NULL: not a name record */
 	const uint8_t *raw; /* the tracepoint's record, in the layout of its format */
 	size_t raw_bytes;
-	uint64_t registers[PERF_PT_REGS]; /* where `raw` points with PERF_LAYOUT_PROBE */
+	uint64_t registers[PERF_PT_REGS]; /* PERF_LAYOUT_PROBE: `raw` points here */
 	uint64_t address, instruction;
 	bool switched_in; /* `tid` got the CPU after `previous` */
 	int32_t previous;
@@ -50,8 +50,8 @@ struct perf_stack {
  * config to the caller. */
 void perf_sample_describe(enum perf_layout layout, struct perf_event_attr *attr);
 /* Parses a PERF_RECORD_SAMPLE of header->size bytes. stack: NULL unless the layout is
- * PERF_LAYOUT_STACK. `out` and `stack` point into the record, with PERF_LAYOUT_PROBE into *out.
- * Returns false if the record is malformed. */
+ * PERF_LAYOUT_STACK. `out` and `stack` point into the record; with PERF_LAYOUT_PROBE, out->raw
+ * points to out->registers. Returns false if the record is malformed. */
 bool perf_sample_read(enum perf_layout layout, const struct perf_event_header *header,
 		      struct perf_record *out, struct perf_stack *stack);
 /* Parses a PERF_RECORD_COMM. out->comm points to `name`. Returns false if the record is

@@ -17,7 +17,7 @@ struct {
 } rings SEC(".maps");
 
 const volatile __u64 ring_mask; /* slots - 1 */
-/* While at least so many slots are in use, new events are dropped. */
+/* While at least this many slots are in use, new events are dropped. */
 const volatile __u64 ring_limit;
 
 /* User space sets this after all programs are attached. Until then nothing is emitted: programs are

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * VM-exits of vCPUs at level summary. An exit is held back until the vCPU enters the guest again.
- * Then it is counted in the cell of its vCPU and reason, if it took less than exit_threshold_ns.
- * It becomes events if it took longer, or if the thread leaves its pCPU before. For BPF programs.
+ * Then it is counted in the cell of its vCPU and reason, if it took less than exit_threshold_ns. It
+ * becomes events if it took longer, or if the thread left its pCPU during the exit. For BPF
+ * programs.
  */
 #ifndef PROG_EXITS_H
 #define PROG_EXITS_H

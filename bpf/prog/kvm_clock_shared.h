@@ -53,7 +53,7 @@ struct vs_kvm_vcpu {
 	__u32 master_used;
 	__u32 offsets_matched;
 	/* How the VM is protected from the host. vm_type: kvm_arch.vm_type, KVM_X86_*_VM of
-	 * linux/kvm.h; 0 before Linux 6.8, too. A VM of type 0 may be SEV or SEV-ES. */
+	 * linux/kvm.h; also 0 before Linux 6.8. A VM of type 0 may be SEV or SEV-ES. */
 	__u32 vm_type;
 	__u32 protected_by;
 };

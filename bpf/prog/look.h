@@ -9,7 +9,7 @@
 #include "bpf/prog/user_test.h"
 
 struct vs_look look;
-/* Hits that were counted up to the last ticks, of all CPUs. */
+/* Number of hits that all CPUs counted, each up to its last tick. */
 __u64 look_hits;
 
 struct {
@@ -59,8 +59,8 @@ static __always_inline bool look_holds(const struct vs_look_cpu *cpu)
 	return at == VS_USER_KEEP;
 }
 
-/* A timer of this CPU ticked. Returns the time since the tick before if the condition holds, in ns,
- * else 0: also at the first tick, before which nothing was counted. */
+/* Handles a tick of this CPU's timer. Returns the time since the previous tick, in ns, if the
+ * condition holds, else 0. Returns 0 at the first tick, because nothing was counted before it. */
 static __always_inline __u64 look_tick(void)
 {
 	const __u64 now = bpf_ktime_get_ns();

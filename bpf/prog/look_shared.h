@@ -2,7 +2,7 @@
 /*
  * The looks: a timer ticks on each CPU, and if a condition holds at a tick, the stack of the task
  * that runs there is taken. The condition may count the hits that a tracepoint had on that CPU
- * since the tick before. Included by BPF programs and by user space.
+ * since the previous tick. Included by BPF programs and by user space.
  *
  * User space writes struct vs_look, attaches a counting program to each tracepoint, and starts the
  * timers last. It changes nothing while they run.
@@ -15,8 +15,8 @@
 enum { VS_LOOK_COUNTS = 8 }; /* tracepoints that one condition counts; a power of two */
 
 struct vs_look {
-	/* After a late tick the next one is early. If it follows sooner than this, it is no tick,
-	 * so that a condition holds over a time that is not much shorter than the period. */
+	/* The tick after a late tick comes early. A tick that follows sooner than this is skipped,
+	 * so that a condition never covers a time much shorter than the period. */
 	vs_u64 least_ns;
 	vs_u32 first_test; /* VS_USER_KEEP: there is no test */
 	vs_u32 reserved;

@@ -49,7 +49,7 @@ static __always_inline __u64 user_value_read(const void *ctx, const struct vs_us
 		return task_value_read(v);
 	if (v->from == VS_FROM_DATA)
 		return user_data_read(ctx, v);
-	/* Without this, the compiler checks another register than the one that it passes on. */
+	/* Without this, the compiler checks one register and passes another one on. */
 	asm volatile("" : "+r"(bytes));
 	if (!bytes || bytes > sizeof(value))
 		return 0;
@@ -136,7 +136,7 @@ static __always_inline bool user_is_within(const struct vs_user_slot *slot, __u3
 	return true;
 }
 
-/* The records of a hit are next to each other and have the same time. */
+/* Emits the records of a hit. They are next to each other and have the same time. */
 static __always_inline void user_emit(const void *ctx, const struct vs_user_slot *slot, __s32 tid)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), zero = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The events that the user chose, as the BPF programs need them: where the values of a hit come
- * from, which hits are wanted, and how many. One program serves all tracepoints and one all probes;
- * the cookie of the attachment is the index of the slot. Included by BPF programs and by user
- * space.
+ * from, which hits are wanted, and how many. VS_USER_SAME_MAX programs serve the tracepoints, one
+ * program serves all probes. The cookie of the attachment is the index of the slot. Included by BPF
+ * programs and by user space.
  *
  * User space fills a slot, attaches the program, and stores the id last. Hits are ignored while the
  * id is 0.
@@ -67,8 +67,8 @@ struct vs_user_test {
 
 struct vs_user_slot {
 	vs_u32 id; /* 0: hits are ignored */
-	/* 1: hits of every task; 0: of followed threads whose VM is in `vms` and, unless that is 0,
-	 * of watched tasks (watch.h) */
+	/* 1: hits of every task; 0: hits of followed threads whose VM is in `vms` and, unless `vms`
+	 * is 0, of watched tasks (watch.h) */
 	vs_u32 untraced;
 	vs_u64 vms; /* bits 1 << (number of the VM % 64) */
 	vs_u32 n_values;

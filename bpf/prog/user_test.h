@@ -23,8 +23,8 @@ static __always_inline __u64 task_value_read(const struct vs_user_value *v)
 		return bpf_get_current_pid_tgid() >> 32;
 	if (v->from != VS_FROM_COMM || !v->bytes || v->bytes > sizeof(value))
 		return 0;
-	/* It always reads 8 bytes: the verifier of Linux 6.1 does not always see the bound of a
-	 * size. */
+	/* Always read 8 bytes: the verifier of Linux 6.1 does not always see the bound of a size.
+	 */
 	bpf_probe_read_kernel(&value, sizeof(value),
 			      (const void *)(bpf_get_current_task() +
 					     bpf_core_field_offset(struct task_struct, comm) +

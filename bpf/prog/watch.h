@@ -42,7 +42,7 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } watched_cgroups SEC(".maps");
 
-/* False on a kernel without cgroups; then the map has another type. */
+/* False on a kernel without cgroups; the map then has another type. */
 const volatile bool with_cgroups;
 __u32 watching, n_watched_cgroups;
 /* Number of processes that watched processes created and that are not watched, because there was no
