@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A band bounds the unknown map y(x) from one clock to another. Its input are facts "y(x) >= v"
+ * A band bounds the unknown map y(x) from one clock to another. Its inputs are facts "y(x) >= v"
  * and "y(x) <= v". It assumes that both clocks run steadily: the slope y' lies between two limits
- * and changes by at most `wander` per tick of x. Then the true map lies inside the band
- * everywhere. A conversion returns the middle of the band and half its width.
+ * and changes by at most `wander` per tick of x. Then the true map lies inside the band everywhere.
+ * A conversion returns the middle of the band and half its width.
  *
  * If no such map satisfies a new fact, one clock was stopped or stepped, and a new clock epoch
  * begins. Between the last fact that certainly belongs to one epoch and the first of the next, the
@@ -67,7 +67,7 @@ struct band_epoch {
 	uint64_t first_y, last_y;    /* middle of the band at first_x and last_x */
 	double slope_min, slope_max; /* possible slopes at first_x and last_x */
 };
-/* Copies the i-th stored epoch, oldest first. Returns false behind the last. */
+/* Copies the i-th stored epoch, oldest first. Returns false past the last. */
 bool band_epoch_get(const struct band *b, size_t i, struct band_epoch *out);
 
 /* Describes the current epoch. All zeros before the first observation. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Echo sync computes a clock map from a guest's stream clock, which gives the stamps of its events,
- * to the host TSC. Its only input are round trips.
+ * to the host TSC. Its only inputs are round trips.
  *
  * A round trip (sent at h0, received by the guest at g1, answered at g2, received at h3) proves
  * G(h0) <= g1 and g2 <= G(h3) for the true map G. Nothing is averaged, because the two directions
@@ -64,8 +64,8 @@ void echo_sync_break_at(struct echo_sync *s, struct host_tsc host);
  * Convert guest time to host TSC and back. The result is the midpoint of the feasible interval;
  * *err_ticks is half its width. The epoch that contains `guest` applies; between two epochs the
  * interval covers both. If the clock was set back and a guest time occurred more than once, the
- * newest epoch whose observations enclose it applies. Behind the newest observation no step is
- * assumed.
+ * newest epoch whose observations enclose it applies. After the newest observation, the conversion
+ * assumes no step.
  *
  * Return false before the first observation, and for times in a dropped epoch (1024 epochs are
  * kept).
@@ -88,7 +88,8 @@ struct echo_sync_summary {
 	double ratio_min, ratio_max;
 	bool unsteady;
 };
-/* Copies the current values. Cheap. All zeros but the counters before the first observation. */
+/* Copies the current values. Cheap. Before the first observation, all members but the counters are
+ * zero. */
 void echo_sync_summarise(const struct echo_sync *s, struct echo_sync_summary *out);
 
 /* Returns true if the clock was ever unsteady. Then the map between two conversions is not a
@@ -101,7 +102,7 @@ struct echo_epoch {
 	struct host_tsc first_host, last_host;
 	double ratio_min, ratio_max; /* guest ticks per host tick */
 };
-/* Copies the i-th stored epoch, oldest first. Returns false behind the last. */
+/* Copies the i-th stored epoch, oldest first. Returns false past the last. */
 bool echo_sync_epoch_get(const struct echo_sync *s, size_t i, struct echo_epoch *out);
 
 #endif
