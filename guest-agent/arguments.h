@@ -26,7 +26,7 @@ struct arguments {
 	bool doctor; /* print what works here, and end */
 };
 
-/* The agent as a command without a name, with the table of its options. */
+/* Describes the agent as a command without a name, with the table of its options. */
 extern const struct command agent_command;
 
 /* Sets the defaults that --help documents. */

@@ -16,7 +16,7 @@
 #include "guest-agent/limits.h"
 
 enum {
-	CONFIGURER_APPLY_MS = 1000,  /* between two requests that come into force */
+	CONFIGURER_APPLY_MS = 1000,  /* shortest time between two requests that come into force */
 	CONFIGURER_FORGET_MS = 2000, /* time in which a reconnected host must repeat its request */
 	CONFIGURER_WINDOW_MS = 2000, /* interval over which CPU time is measured */
 	/* Time without samples and events of the host after a budget was exceeded. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which events a host may ask this guest for (Config.events), and how many hits of them. The
- * guest's owner writes it in a file with lines "KEY = VALUE"; '#' begins a comment:
+ * Decides which events a host may ask this guest for (Config.events), and how many hits of them.
+ * The guest's owner writes the policy in a file with lines "KEY = VALUE"; '#' begins a comment:
  *
  *	allow = sched:* irq:*    tracepoints, as SYSTEM:NAME with the patterns of the shell
  *	kprobes = vfs_*          functions of the kernel; none by default

@@ -21,12 +21,12 @@
 
 enum {
 	GUEST_EVENTS_CHECK_MS = 1000,
-	GUEST_EVENTS_AGAIN_MS = 10000, /* for late readers of a recording */
+	GUEST_EVENTS_AGAIN_MS = 10000, /* then the descriptions are sent again, for late readers */
 	GUEST_EVENTS_FLOODED = 2, /* number of checks in a row after which an event is detached */
 	GUEST_EVENTS_HIT_COST_NS = 300,
 };
 
-/* The functions of a capture that it uses (capture_event.h). Tests replace them. */
+/* The functions of a capture that guest_events uses (capture_event.h). Tests replace them. */
 struct guest_events_source {
 	int (*add)(void *context, const struct capture_event *event, uint32_t *id);
 	int (*state)(void *context, uint32_t id, uint64_t now_ms, struct capture_event_state *out);

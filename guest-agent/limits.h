@@ -20,7 +20,7 @@ enum { LIMITS_HANDLER_OVER_NS = 100000 }; /* threshold at level summary if the o
 struct limits {
 	bool no_host_config; /* refuses all requests of the host */
 	uint64_t classes;    /* bits of enum event_class: classes that may be sent */
-	uint32_t sample_hz;  /* sample rate without a request; 0 none */
+	uint32_t sample_hz;  /* sample rate without a request; 0: none */
 	/* Largest rate that a host may request, also of the ticks of looks; at least sample_hz. */
 	uint32_t sample_hz_max;
 	bool texts; /* the condition of looks may compare texts */

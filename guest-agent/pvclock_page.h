@@ -24,7 +24,7 @@ void pvclock_page_init(struct pvclock_page *p, uint64_t tsc_hz);
  * clock off), if the host wrote during all attempts, or if the rate differs from the TSC's. */
 void pvclock_page_read(struct pvclock_page *p, struct message_vm_clock_pvclock *out);
 
-/* Returns true if this kernel's clocks come from kvmclock: they then read the same on all CPUs,
+/* Returns true if this kernel's clocks come from kvmclock. Such clocks read the same on all CPUs,
  * even if the CPUs' TSCs differ. Opens a file of sysfs. */
 bool pvclock_is_clocksource(void);
 
