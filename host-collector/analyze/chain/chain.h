@@ -188,7 +188,8 @@ struct chain_options {
 	void *context;
 };
 
-/* A timer's interrupt that the vCPU handled, the first one for at least the limit. */
+/* A timer interrupt that the vCPU handled, at least the limit after it had handled the previous
+ * one. */
 struct chain_tick {
 	uint32_t vm, vcpu;
 	struct host_ns accepted, handled;

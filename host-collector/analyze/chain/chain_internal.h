@@ -9,7 +9,7 @@
 
 #include "host-collector/analyze/chain/chain_vcpu.h"
 
-/* Number of guest events that need interrupts on after which a pending interrupt counts as lost. */
+/* A pending interrupt counts as lost after this number of guest events that need interrupts on. */
 enum { CHAIN_PROGRESS_ENOUGH = 2 };
 
 /* A guest's stamp with at least this error is not used as the time of a handler. */
@@ -59,8 +59,8 @@ bool chain_raiser_known(struct chain_vcpu *v, int32_t pid, uint8_t vector);
 bool chain_may_be_over(const struct chain_vcpu *v, const struct chain_open *o);
 /* Returns true if the chain's handler ran without an event and no injection of it can follow. */
 bool chain_is_over(const struct chain_vcpu *v, const struct chain_open *o, struct host_ns now);
-/* Returns true if the guest has had interrupts on since the chain began. The interrupt is then
- * handled by now or lost, and later gaps cannot hide its handler. */
+/* Returns true if the guest has had interrupts on since the chain began. The guest has then handled
+ * the interrupt by now, or the interrupt is lost; later gaps cannot hide its handler. */
 bool chain_is_settled(const struct chain_vcpu *v, const struct chain_open *o);
 
 /* Updates the usual time from injection to handler from a chain that has both. */

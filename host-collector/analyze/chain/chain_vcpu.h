@@ -41,7 +41,7 @@ struct chain_sink {
 	void (*closed)(void *context, const struct chain *c, enum chain_end end);
 	/* A handler began later than the limit. */
 	void (*late)(void *context, const struct chain *c);
-	/* A timer's interrupt was handled, the first one for at least the limit. */
+	/* A timer interrupt was handled, at least the limit after the previous one. */
 	void (*tick)(void *context, const struct chain *c);
 	/* An interrupt was found lost. Called again by chain_vcpu_finish if it is still pending. */
 	void (*lost)(void *context, const struct chain *c, bool halted, uint32_t progress);

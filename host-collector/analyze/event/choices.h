@@ -46,7 +46,7 @@ struct event_choices {
 
 /* Prepares a list without choices. Returns 0 or -ENOMEM. */
 int event_choices_init(struct event_choices *c);
-/* The same, with the events of other lists. `schemas` is borrowed and must not change until
+/* Does the same with `schemas` as the known events. `schemas` is borrowed and must not change until
  * event_choices_fini(). */
 int event_choices_share(struct event_choices *c, struct event_schemas *schemas);
 void event_choices_fini(struct event_choices *c);

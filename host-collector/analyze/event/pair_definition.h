@@ -20,7 +20,7 @@ struct pair_definition {
 	uint64_t than_ns;                                  /* 0: no limit */
 };
 
-/* Checks the form of the events. Whether they exist shows when a VM runs. Returns 0, or -EINVAL
+/* Checks the form of the events. Only a running VM shows whether they exist. Returns 0, or -EINVAL
  * with one line in `why`. */
 int pair_definition_check(const struct pair_definition *d, char *why, size_t why_bytes);
 /* Writes the definition as the value of --pair: NAME[KEY]=A..B. */

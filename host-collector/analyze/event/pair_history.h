@@ -28,8 +28,8 @@ struct pair_history;
 
 struct pair_history *pair_history_new(void);    /* NULL on ENOMEM */
 void pair_history_free(struct pair_history *h); /* NULL is allowed */
-/* Keeps a pair for the vCPU of each of its events, if that is known. Without memory it is not kept.
- */
+/* Keeps a pair for the vCPU of each of its events, if that is known. Drops the pair if out of
+ * memory. */
 void pair_history_add(struct pair_history *h, const struct pair *pair);
 
 /* A vCPU and a time. */
@@ -44,11 +44,11 @@ struct pair_overlaps {
 	bool more; /* older ones were not kept */
 	struct pair_span longest;
 };
-/* Finds them among those that are kept, and among those of `pairs` that are not settled yet. pairs:
- * NULL if only settled ones count. */
+/* Finds the pairs that overlap the window, among the kept pairs and among those of `pairs` that are
+ * not settled yet. pairs: NULL if only settled pairs count. */
 struct pair_overlaps pair_history_find(const struct pair_history *h, const struct pairs *pairs,
 				       const struct pair_window *window);
-/* Adds a pair, if it is one of them. */
+/* Adds a pair if it overlaps the window. */
 void pair_overlaps_add(struct pair_overlaps *o, const struct pair *pair,
 		       const struct pair_window *window);
 

@@ -2,7 +2,7 @@
 /*
  * Counts named pairs of a live model: those of the sections [pair NAME] of the daemon's
  * configuration, and of `watch --pair`. Events that a user chose have descriptions in the streams,
- * so a pair is counted from the time at which both of its events are known.
+ * so the counts of a pair begin when both of its events are known.
  */
 #ifndef EVENT_PAIR_WATCH_H
 #define EVENT_PAIR_WATCH_H
@@ -21,12 +21,12 @@ struct pair_unknown {
 struct pair_watch_options {
 	const struct pair_definition *definitions; /* at most PAIR_WATCH_MAX; copied */
 	size_t n;
-	/* A pair took at least than_ns. At most once per second and definition. */
+	/* A pair took at least than_ns. Called at most once per second and definition. */
 	void (*over)(void *context, const struct pair_definition *definition,
 		     const struct pair *pair);
-	/* Each pair of at least than_ns. If pair->is_call is false, events were lost between its
-	 * events, and it is not known yet whether it is a call (pairs_options.settled). `choices`:
-	 * its events. */
+	/* Called for each pair of at least than_ns. If pair->is_call is false, events were lost
+	 * between its events, and it is not known yet whether it is a call (pairs_options.settled).
+	 * `choices`: its events. */
 	void (*each)(void *context, const struct pair_definition *definition,
 		     const struct event_choices *choices, const struct pair *pair);
 	bool with_fields; /* the pairs of `each` have the fields of their events */

@@ -37,8 +37,8 @@ enum { STATE_MARK_NONE = UINT32_MAX };
 /* Allocates room for `max` marks and subscribes to the model. Returns NULL on ENOMEM. */
 struct state_marks *state_marks_new(struct model *m, uint32_t max);
 void state_marks_free(struct state_marks *s); /* NULL is allowed */
-/* Marks time `t` of a vCPU, which must not precede the vCPU's previous marks. Returns
- * STATE_MARK_NONE if there is no room. */
+/* Marks time `t` of a vCPU. `t` must not precede the vCPU's previous marks. Returns STATE_MARK_NONE
+ * if there is no room. */
 uint32_t state_mark(struct state_marks *s, uint32_t vm, uint32_t vcpu, struct host_ns t);
 /* Frees a mark that is not needed any more. */
 void state_mark_drop(struct state_marks *s, uint32_t mark);

@@ -7,8 +7,8 @@
  * from event to event. A sample applies to the time since the previous sample in the same run of
  * the task on its CPU. So each instant of a thread is counted exactly once, with or without stacks.
  *
- * FLAME_LOOKS is different: each look weighs the time since the tick before, and all other time is
- * left out.
+ * FLAME_LOOKS is different: each look has the weight of the time since the previous tick, and all
+ * other time is left out.
  */
 #ifndef FLAME_FLAME_H
 #define FLAME_FLAME_H

@@ -62,12 +62,12 @@ void folded_free(struct folded *f);
  * -ENOMEM.
  */
 int folded_add(struct folded *f, const struct folded_frame *frames, size_t n, uint64_t weight_ns);
-/* Returns the number of distinct stacks. */
 /* Returns the stack that the last folded_add() added to; NULL if that failed, or if the stack is
  * not kept by itself. Valid as long as `f`. */
 struct kept_stack *folded_newest(const struct folded *f);
 /* Adds a weight to a stack that folded_newest() returned. Its frames need not be built again. */
 void folded_add_again(struct folded *f, struct kept_stack *stack, uint64_t weight_ns);
+/* Returns the number of distinct stacks. */
 size_t folded_count(const struct folded *f);
 /* Returns stack number `index`, sorted by the names of the frames from the root (compared as
  * bytes); NULL past the last. Valid until the next folded_add(). */

@@ -49,8 +49,8 @@ void latency_map_init(struct latency_map *m, struct host_ns begin);
 void latency_map_fini(struct latency_map *m);
 /* Counts a length at time t, in ns. Returns 0 or -ENOMEM. */
 int latency_map_add(struct latency_map *m, struct host_ns t, int64_t ns);
-/* Adds what another map of the same begin counts, whose columns may become wider. Returns 0 or
- * -ENOMEM. */
+/* Adds the counts of `from`, which has the same begin. May widen the columns of either map. Returns
+ * 0 or -ENOMEM. */
 int latency_map_merge(struct latency_map *into, struct latency_map *from);
 
 struct latency_maps;

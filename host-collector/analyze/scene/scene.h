@@ -2,10 +2,10 @@
 /*
  * Collects what the timeline of an incident shows: the spans of the VM's vCPUs, of their guest CPUs
  * and of the pCPUs that they used, from shortly before the incident to shortly after it, and arrows
- * between them. The longest incidents have a scene.
+ * between them. Only the SCENES_MAX longest incidents have a scene.
  *
- * An incident is known only when it ends. So each row's history is kept in bounded memory (track.h)
- * and copied soon after the incident's end.
+ * An incident is known only when it ends. So each row keeps its history in bounded memory
+ * (track.h), and the part of the incident is copied soon after its end.
  */
 #ifndef SCENE_SCENE_H
 #define SCENE_SCENE_H
@@ -24,7 +24,7 @@ enum {
 	SCENE_LANES_MAX = 24,
 	SCENE_PAIRS_MAX = 16,     /* pairs that the user named */
 	SCENE_MARKS_ALL = 12000,  /* marks of all scenes together */
-	SCENE_LANE_MARKS_MIN = 8, /* of a lane, however many there are */
+	SCENE_LANE_MARKS_MIN = 8, /* of a lane, however many lanes there are */
 	LANE_NAME_BYTES = 128,
 };
 
@@ -104,9 +104,10 @@ enum { LANE_DOUBTS = 3 };
 struct lane_mark {
 	struct host_ns begin; /* of the longest that is folded into it */
 	int64_t ns;           /* its length; of an event: 0 */
-	uint32_t n;           /* number of marks that are folded into it, with itself */
+	uint32_t n;           /* number of marks that are folded into it, including itself */
 	int64_t sum_ns;       /* their lengths */
-	/* Of a pair: 0 it is a call; 1 if those past losses are; 2 if those past both are. */
+	/* Of a pair: 0: it is a call. 1: it is a call if pairs past losses are calls. 2: it is a
+	 * call if pairs past both are calls. */
 	uint8_t doubt;
 	uint32_t column; /* used while marks are folded */
 };
@@ -158,8 +159,8 @@ void scenes_chain(struct scenes *s, const struct chain *c);
  * copied. */
 void scenes_pair(struct scenes *s, const struct lane_key *key, const char *name,
 		 const struct lane_mark *mark);
-/* Says that pairs of this definition with up to this doubt (struct lane_mark) are calls; without
- * it, only those without doubt are shown. Call it before scenes_finish(). */
+/* States that pairs of this definition with at most this doubt (struct lane_mark) are calls.
+ * Without this call, only pairs without doubt are shown. Call it before scenes_finish(). */
 void scenes_pair_accept(struct scenes *s, unsigned number, uint8_t doubt);
 /* Completes all scenes; call it after model_finish(). Merges short pieces until all scenes
  * together have about `pieces_max`; each scene gets its share. Returns 0, or -ENOMEM if

@@ -49,7 +49,7 @@ void lanes_finish(struct lanes *l);
 void lanes_add(struct lanes *l, const struct lane_key *key, const char *name,
 	       const struct lane_mark *mark);
 
-/* Copies what is kept of the scene's VM and time. Returns 0 or -ENOMEM. */
+/* Copies the kept marks of the scene's VM and time. Returns 0 or -ENOMEM. */
 int scene_lanes_gather(const struct lanes *l, struct scene *scene);
 /* Adds a mark that came later, if it is of the scene's VM and time. Returns 0 or -ENOMEM. */
 int scene_lanes_add(struct scene *scene, const struct lane *lane, const struct lane_mark *mark);

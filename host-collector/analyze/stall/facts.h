@@ -213,7 +213,8 @@ struct stall_facts {
 	int64_t irq_ns;          /* in interrupts and softirqs */
 	unsigned n_irqs;         /* number of these */
 	uint64_t n_seen, n_lost; /* events of this guest CPU */
-	/* Only every sample_stride-th sample is kept; samples_skipped since the last that was. */
+	/* Only every sample_stride-th sample is kept. samples_skipped: number of samples since the
+	 * last kept one. */
 	unsigned n_samples, sample_stride, samples_skipped;
 	bool cut; /* events at its end are missing: it may have lasted longer */
 
@@ -272,8 +273,8 @@ bool vcpu_span_denies(const struct vcpu_span *span);
 
 /* Clears the facts and begins a new interval of guest CPU `cpu` at `t`. */
 void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
-/* The same, for facts that are all zero or were begun before and to which no function but
- * facts_vcpu_span() has added something about the vCPU. It clears less. */
+/* Does the same but clears less. The facts must be all zero, or must have been begun before; since
+ * then only facts_vcpu_span() may have added facts about the vCPU. */
 void facts_begin_again(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
 /* Add the part of a span that lies in the interval; a tick of the guest. Call them in order of
  * time. interval_ns: the usual tick interval; 0: unknown. */
@@ -307,8 +308,8 @@ static inline int64_t facts_duration(const struct stall_facts *f)
 
 /* Returns the known time in which the host kept the vCPU from the guest against its will. */
 int64_t facts_denied_by_host(const struct stall_facts *f);
-/* Returns the same time without the fair share of other tasks on its pCPU: their time, but at most
- * the time that the vCPU itself was on a pCPU (docs/verdicts.md). */
+/* Returns the same time, less the fair share of other tasks on its pCPU. This share is the time of
+ * those tasks, at most the time that the vCPU itself was on a pCPU (docs/verdicts.md). */
 int64_t facts_denied_in_pieces(const struct stall_facts *f);
 /* Returns the time in which the guest ran: known time, and unknown time in which its ticks
  * continued. */

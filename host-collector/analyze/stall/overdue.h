@@ -15,8 +15,8 @@ struct overdue;
 
 /* Called for an interrupt that may be an incident of its own, when it is handled; if it is lost,
  * also at the end. f->lost or f->late describes it. If lost, the facts are complete except `data`.
- * If late, the caller must check that the guest CPU idled, and add what the tracks know. The facts
- * are borrowed for the call. */
+ * If late, the caller must check that the guest CPU idled, and add the facts of its tracks. The
+ * facts are borrowed for the call. */
 typedef void (*overdue_found)(void *context, struct stall_facts *f);
 
 /* Subscribes to the model. Call it before the users of overdue_fill subscribe, so that the chains

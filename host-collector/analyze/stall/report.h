@@ -416,7 +416,7 @@ void report_free(struct report *r);
 size_t report_longest(const struct report *r, size_t max, size_t *indices);
 
 /* Leaves only the incidents and vCPUs that `n` selects by VM, vCPU or task. A task selects the
- * incidents whose task or culprit it is. Values stay as they are. */
+ * incidents in which it is the stalled task or a culprit. Values stay as they are. */
 void report_narrow(struct report *r, const struct narrow *n, const struct model *m);
 /* Returns the stack with this id; NULL if the report does not have it. */
 const struct stack *report_stack_find(const struct report *r, uint32_t id);

@@ -37,7 +37,7 @@ struct shown_events {
 };
 
 void shown_events_fini(struct shown_events *s);
-/* Takes a host event of one of the VM's vCPU threads. Without memory the event is not kept. */
+/* Takes a host event of one of the VM's vCPU threads. Drops the event if out of memory. */
 void shown_events_take(struct shown_events *s, const struct host_instant *i);
 /* Returns true for the types of events of which a hit consists, and for LOST, which ends a hit. */
 static inline bool shown_hits_have(uint16_t type)
@@ -45,12 +45,12 @@ static inline bool shown_hits_have(uint16_t type)
 	return type == VS_EVENT_USER || type == VS_EVENT_USER_MORE ||
 	       type == VS_EVENT_USER_LIMITED || type == VS_EVENT_LOST;
 }
-/* Finds the vCPU that a hit belongs to: of a host event that of its thread, of a guest event the
- * one that runs its CPU. Returns 0 or -ENOENT; *vm is not set for a guest event. */
+/* Finds the vCPU that a hit belongs to: for a host event the vCPU of its thread, for a guest event
+ * the vCPU that runs its CPU. Returns 0 or -ENOENT; *vm is not set for a guest event. */
 int shown_hit_vcpu(const struct model *m, const struct user_hit *hit, uint32_t *vm, uint32_t *vcpu);
 /* Takes an event whose type shown_hits_have() accepts. It is an event of the guest of VM `source`,
  * or a host event of one of that VM's vCPU threads. A hit is kept when its last record has arrived.
- * Without memory it is not kept. */
+ * Drops the hit if out of memory. */
 void shown_hits_take(struct shown_events *s, const struct model *m, uint32_t source,
 		     const struct vs_event *e, struct host_ns t, uint32_t err_ns);
 /* Keeps the hits whose last records are missing; call it after the last event. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of the stall detector (stall.h) share. stall_guest.c and stall_host.c take the
- * model's events, stall_storm.c adds up short waits, stall_pending.c reports intervals that have
- * ended, stall_peer.c compares guest CPUs, stall.c owns the objects.
+ * Declares what the files of the stall detector (stall.h) share. stall_guest.c and stall_host.c
+ * take the model's events, stall_storm.c adds up short waits, stall_pending.c reports intervals
+ * that have ended, stall_peer.c compares guest CPUs, stall.c owns the objects.
  *
  * A chain, in these files, is a sequence of abutting spans in which the host keeps a vCPU from the
  * guest (vcpu_span_denies). It has nothing to do with interrupt chains.
@@ -86,8 +86,8 @@ struct stall_track {
 	struct host_ns storm_from; /* waits before it lie in an interval that was reported */
 	struct stall_claimed claimed[STALL_CLAIMED_MAX];
 	/* Most chains are an exit that the host handles at once. Such a chain has no effect, so its
-	 * spans wait here: only if it becomes longer do they fill the facts of `chain`, of which
-	 * before only begin, end and cut are valid (chain_filled). */
+	 * spans wait here. They fill the facts of `chain` only if the chain becomes longer. Until
+	 * then (chain_filled is false), only begin, end and cut of `chain` are valid. */
 	struct vcpu_span chain_spans[STALL_CHAIN_SPANS];
 };
 
@@ -114,7 +114,8 @@ struct stall_detector {
 };
 
 /* stall_vm_get() and stall_track_get() find or add a VM, a track. They return NULL if there are too
- * many VMs or memory ran out. The other two do what is not done for each event. */
+ * many VMs or memory ran out. stall_vm_search() and stall_track_new() are their slow paths, which
+ * most events do not take. */
 struct stall_vm *stall_vm_search(struct stall_detector *d, uint32_t vm);
 struct stall_track *stall_track_new(struct stall_vm *v, uint16_t cpu);
 
@@ -163,7 +164,7 @@ void stall_period_end(struct stall_detector *d, const struct stall_vm *v, struct
 void stall_peer_fill(const struct stall_detector *d, const struct stall_vm *v,
 		     struct stall_facts *f);
 /* Returns true if no other CPU of the guest has a long open run interval, or if 10 ms have passed
- * since the end of this one. */
+ * since the end of `f`. */
 bool stall_peer_settled(const struct stall_vm *v, const struct stall_facts *f, struct host_ns now);
 
 /* ---- stall_storm.c ---- */

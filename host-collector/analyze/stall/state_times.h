@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How long each vCPU was in each state over the whole recording.
+ * Measures how long each vCPU was in each state over the whole recording.
  *
  * Invariant: the states of a vCPU sum exactly to the time from its first to its last instant, the
  * breakdown of an incident sums exactly to its length, and no time is negative. The report builder
