@@ -20,7 +20,7 @@ struct channel_arguments {
 #define CHANNEL_OR_NO_GUEST "--channel and --no-guest cannot be combined"
 
 /* at: offset of a bool in the command's struct: no channel is used, and nothing of the guest is
- * taken. --channel beside it is wrong: CHANNEL_OR_NO_GUEST. */
+ * taken. The option is wrong together with --channel: CHANNEL_OR_NO_GUEST. */
 #define NO_GUEST_OPTION_ROW(at)                                                                    \
 	{                                                                                          \
 		.name = "no-guest", .type = OPTION_FLAG, .offset = (at),                           \

@@ -24,10 +24,10 @@ struct event_arguments {
 			"(docs/events.md); may be repeated"                                        \
 	}
 
-/* Resolves the events of the command line for this machine, and adds those of the guest to `guest`,
- * which are wrong with no_guest (--no-guest). `command` is its name, for messages. Sets *out, which
- * the caller frees; NULL: none were chosen. Returns an exit code (options.h), after a message to
- * stderr. */
+/* Resolves the events of the command line for this machine, and adds those of the guest to `guest`.
+ * Events of the guest are wrong with no_guest (--no-guest). command: the name of the command, for
+ * messages. Sets *out, which the caller frees; NULL: none were chosen. Returns an exit code
+ * (options.h), after a message to stderr. */
 int event_arguments_read(const struct event_arguments *a, const char *command, bool no_guest,
 			 struct chosen_events **out, struct message_config *guest);
 
@@ -37,9 +37,10 @@ struct event_texts {
 	char items[VS_USER_EVENTS_MAX + VS_CONFIG_EVENTS_MAX][256];
 };
 
-/* Also captures those events of pairs that are neither of the catalogue, which is captured anyway,
- * nor chosen by `a`, in the same way as event_arguments_read(). *events may be NULL; the caller
- * frees it. `added` gets their texts. Returns an exit code, after a message to stderr. */
+/* Also captures the events of the pairs, in the same way as event_arguments_read(). Leaves out the
+ * events of the catalogue, which are captured anyway, and those that `a` chooses. *events may be
+ * NULL; the caller frees it. `added` gets their texts. Returns an exit code, after a message to
+ * stderr. */
 int event_arguments_add_pairs(const struct event_arguments *a, const char *command,
 			      const struct pair_definition *pairs, size_t n, bool no_guest,
 			      struct chosen_events **events, struct message_config *guest,

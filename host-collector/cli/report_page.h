@@ -29,8 +29,8 @@ int report_page_open(struct report_page *p, struct model *m, struct chains *chai
 		     const struct narrow *narrow);
 /* Use as report_options.noticed; context: the struct report_page. */
 void report_page_notice(void *context, const struct incident *incident);
-/* Writes the page; call it after model_finish(). recording: path of the recording. pairs: those
- * that got report_page_scenes(), or NULL. Returns 0 or -errno. */
+/* Writes the page; call it after model_finish(). recording: path of the recording. pairs: the pairs
+ * that were created with report_page_scenes(), or NULL. Returns 0 or -errno. */
 int report_page_write(struct report_page *p, const char *recording, const struct report *r,
 		      struct shown_pairs *pairs, FILE *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The pairs that `report --pair` names. Those of a stalled vCPU that overlap the stall are
- * evidence. On a page they are also spans in the timelines, and each has a heat map of its lengths
- * over time.
+ * Shows the pairs that `report --pair` names. The pairs of a stalled vCPU that overlap the stall
+ * are evidence. On a page they are also spans in the timelines, and each has a heat map of its
+ * lengths over time.
  */
 #ifndef CLI_SHOWN_PAIRS_H
 #define CLI_SHOWN_PAIRS_H

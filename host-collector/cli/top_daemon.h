@@ -8,8 +8,8 @@
 
 struct top_vm {
 	char name[128];
-	uint64_t open;         /* stalls in progress */
-	char absent[96];       /* the state of a VM that does not run, and why; "": it runs */
+	uint64_t open;   /* stalls in progress */
+	char absent[96]; /* the state of a VM that does not run, and the reason; "": it runs */
 	struct top_stall last; /* the last stall; all 0: none, or the daemon is older */
 };
 

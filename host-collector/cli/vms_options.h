@@ -48,8 +48,8 @@ const char *vms_arguments_check(const struct vms_arguments *a, bool no_guest);
 /* Returns the channel of VM number `index`, from 0; NULL: it has none. */
 const char *vms_arguments_channel(const struct vms_arguments *a, size_t index);
 /* Finds the VMs, of which there are at most FEED_VMS_MAX, and fills in a place for each. Returns 0
- * or -errno with one line in `why`: as feed_find(), and -EINVAL if two are the same, or if the
- * daemon watches one of several. */
+ * or -errno with one line in `why`: as feed_find(), and -EINVAL if two arguments select the same
+ * VM, or if several VMs are selected and the daemon watches one of them. */
 int vms_arguments_find(const struct vms_arguments *a, struct feed_place *places, char *why,
 		       size_t why_bytes);
 

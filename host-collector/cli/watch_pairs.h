@@ -38,7 +38,7 @@ int watch_pairs_read(const struct watch_pairs_arguments *a, struct pair_figure_l
 struct watch_pairs_options {
 	const struct pair_figure_list *list;
 	bool json;     /* an object for each pair (docs/report-json.md) instead of text */
-	bool terminal; /* of people: lines are wrapped */
+	bool terminal; /* `out` is a terminal: lines are wrapped */
 	FILE *out;
 	/* Takes a line that is not for `out`, unescaped. */
 	void (*say)(void *context, const char *line);
