@@ -99,9 +99,9 @@ void vm_config_default(struct vm_config *out);
 void daemon_config_fini(struct daemon_config *c);
 /* Copies `from` with its VMs. Returns 0 or -ENOMEM; `out` then has no VM. */
 int daemon_config_copy(const struct daemon_config *from, struct daemon_config *out);
-/* Reads and checks the file; daemon_config_fini() `out` in any case. Returns 0, or with one line in
- * `why` -EINVAL ("FILE:LINE: KEY: what is wrong; what to write") or the -errno of opening the file.
- */
+/* Reads and checks the file. Call daemon_config_fini(out) in any case. Returns 0, or with one line
+ * in `why` -EINVAL ("FILE:LINE: KEY: what is wrong; what to write") or the -errno of opening the
+ * file. */
 int daemon_config_read(const char *path, struct daemon_config *out, char *why, size_t why_bytes);
 /* Writes the path of the socket of agents_listener.h. */
 void daemon_config_agents(const struct daemon_config *c, char *out, size_t out_bytes);

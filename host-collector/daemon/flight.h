@@ -4,8 +4,9 @@
  * stalls live (engine/live.h) and checks other triggers (triggers.h). It saves an incident folder
  * (incident_store.h) when a stall ends, a trigger fires or a user requests a snapshot.
  *
- * A VM gets at most one folder in the configured time. Stalls and triggers between are counted, and
- * the next folder reports the count. The memory of a VM whose process ended is freed 10 s later.
+ * A VM gets at most one folder in the configured time. Stalls and triggers in between are counted,
+ * and the next folder reports the count. The memory of a VM whose process ended is freed 10 s
+ * later.
  */
 #ifndef DAEMON_FLIGHT_H
 #define DAEMON_FLIGHT_H
@@ -91,7 +92,7 @@ struct flight_activity {
 void flight_activity_get(const struct flight *f, const struct watched_vm *vm,
 			 struct flight_activity *out);
 
-/* Returns the number of incidents whose reports are not made yet. */
+/* Gets the number of incidents whose reports are not made yet. */
 void flight_queue_get(const struct flight *f, struct incident_store_stats *out);
 
 /* Sets all to 0 if the VM has no recorder. */

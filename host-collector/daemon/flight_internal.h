@@ -21,7 +21,8 @@ struct flight_vm {
 	struct watched_vm *vm;
 	struct frame_tap tap;
 	struct flight_ring *ring;
-	uint64_t held_ms;  /* when a stall last needed the ring from its begin on; 0: none does */
+	uint64_t held_ms;  /* when a stall last needed the frames of flight_ring_hold(); 0: nothing
+			      is held */
 	struct live *live; /* NULL: no memory; tried again when the streams begin anew */
 	struct metrics *metrics; /* NULL: not requested, or as `live` */
 	bool fresh;              /* a frame came since the last tick of the live model */

@@ -15,18 +15,18 @@
 
 struct libvirt_helper;
 
-/* Allocates a relay, for a channel whose socket the daemon cannot reach. It runs `vcpuscope-libvirt
- * relay` with one end of a socket pair and passes the other end to the VM: when the VM runs, and
- * again after the process ended, after 2 s at first; the delay doubles up to 60 s.
+/* Allocates a relay, for a channel whose socket the daemon cannot reach. When the VM runs, it
+ * starts `vcpuscope-libvirt relay` with one end of a socket pair and passes the other end to the
+ * VM. When that process ends, it does so again: after 2 s at first; the delay doubles up to 60 s.
  *
  * vm: the VM's name in the daemon; its channel is `daemon:`. uuid: the domain's. Copies the
  * strings; borrows `source`. Returns NULL if there is no memory. */
 struct libvirt_helper *libvirt_relay_new(uv_loop_t *loop, const struct vm_source *source,
 					 const char *uri, const char *uuid, const char *vm);
-/* Allocates a plug: adds a channel to the daemon's socket `agents` to the running domain, and tries
- * again, with the same delays, while libvirt is busy or does not run. The process is killed after
- * 60 s. Arguments as for libvirt_relay_new(); n_running: the number of plugs that run, shared by
- * all of the caller's plugs, of which at most 4 run at the same time. */
+/* Allocates a plug: gives the running domain a channel that connects to the daemon's socket
+ * `agents`. Tries again, with the same delays, while libvirt is busy or does not run. The process
+ * is killed after 60 s. Arguments as for libvirt_relay_new(); n_running: the number of plugs that
+ * run, shared by all of the caller's plugs, of which at most 4 run at the same time. */
 struct libvirt_helper *libvirt_plug_new(uv_loop_t *loop, const struct vm_source *source,
 					const char *uri, const char *uuid, const char *vm,
 					const char *agents, size_t *n_running);

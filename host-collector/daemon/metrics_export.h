@@ -12,7 +12,7 @@
 #include "host-collector/daemon/records.h"
 
 struct metrics_export {
-	const struct daemon_config *config; /* these are borrowed; a reload may change the first */
+	const struct daemon_config *config; /* borrowed, as the next two; a reload may change it */
 	const struct flight *flight;
 	const struct records *records;
 	void (*say)(void *context, const char *vm, const char *line);

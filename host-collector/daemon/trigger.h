@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The triggers of the flight recorder other than stalls, one row for each, with its limit. */
+/* Lists the triggers of the flight recorder other than stalls: one row for each, with its limit. */
 #ifndef DAEMON_TRIGGER_H
 #define DAEMON_TRIGGER_H
 

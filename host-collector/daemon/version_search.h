@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Finds the versions of VMMs from their programs (vm/vmm_version.h) on a worker thread. There is
- * one search at a time: a disk that hangs keeps one thread of the loop's pool. A program that many
- * VMs run is read once.
+ * one search at a time, so a disk that hangs blocks only one thread of the loop's pool. A program
+ * that many VMs run is read once.
  */
 #ifndef DAEMON_VERSION_SEARCH_H
 #define DAEMON_VERSION_SEARCH_H

@@ -10,8 +10,8 @@ struct vitals {
 	uint64_t descriptors;
 	uint64_t lag_max_ms; /* largest delay of the loop in the last 10 to 20 s */
 	uint64_t lag_ever_ms;
-	/* The same two, less the time for which the kernel let the thread of the loop wait for a
-	 * CPU: what the daemon itself is to blame for. */
+	/* The same two, less the run delay of the loop's thread: the delay that the daemon itself
+	 * causes. */
 	uint64_t lag_own_max_ms, lag_own_ever_ms;
 };
 
