@@ -12,8 +12,8 @@
  * removed in this order: sent segments, figures, evidence, incidents. Of each, the oldest is
  * removed first; but of figures and incidents, the files that the disk refuses are removed before
  * the others. The lines of a removed file that was not sent count as lost, as does a line that
- * cannot be written. The counts are in the file "account", whose blocks exist from the start, so a
- * full disk does not prevent it. They are reported as a line of the next segment.
+ * cannot be written. The counts are in the file "account", whose blocks exist from the start, so
+ * they can be written even if the disk is full. A line of the next segment reports them.
  *
  * Not thread-safe. A thread of its own waits for the disk.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The counts of an outbox: what was written, delivered and lost, and which losses are not reported
- * yet. They are in the file "account" of the outbox. Not thread-safe. */
+/* Keeps the counts of an outbox in its file "account": what was written, delivered and lost, and
+ * which losses are not reported yet. Not thread-safe. */
 #ifndef FLEET_OUTBOX_ACCOUNT_H
 #define FLEET_OUTBOX_ACCOUNT_H
 
@@ -15,7 +15,8 @@ struct outbox_account {
 	uint64_t magic, seq;
 	uint64_t written[SEGMENT_KINDS], lost[SEGMENT_KINDS], delivered;
 	/* unreported: losses that are not reported yet, by `full` (see outbox_account_lose()).
-	 * reporting, reporting_full: losses that report `number`, in progress, has. */
+	 * reporting: losses in the report `number`, which is in progress; reporting_full: their
+	 * `full`. */
 	uint64_t unreported[2][SEGMENT_KINDS], reporting[SEGMENT_KINDS], reporting_full, number;
 	uint64_t counted_seq; /* SEQ of the file whose loss was counted last */
 };

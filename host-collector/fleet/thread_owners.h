@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The processes that threads of the host belong to, and the UUIDs of the VMs that these processes
- * run. A burst of incidents names the same threads again and again, and for each process nine files
- * of /proc must be read. So the results are kept for a minute. A result is used only while the same
- * process exists and still has the thread; a new process with the same number is read again.
+ * Finds the processes that threads of the host belong to, and the UUIDs of the VMs that these
+ * processes run. A burst of incidents names the same threads again and again, and each process
+ * costs reading nine files of /proc. So the results are kept for a minute. A result is used only
+ * while the same process exists and still has the thread; a new process with the same number is
+ * read again.
  */
 #ifndef FLEET_THREAD_OWNERS_H
 #define FLEET_THREAD_OWNERS_H
