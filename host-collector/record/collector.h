@@ -6,12 +6,12 @@
  * caller's libuv loop, on which it does work every 20 ms, at the same moments as all other
  * collectors of the loop. If the capture is shared and the VM has few events, its collector works
  * only every 100 ms. Its caller then calls capture_shared_pump() every 20 ms, so that stamps are
- * converted as exactly as before. For a VM that does nothing for 10 s, a collector writes one
- * heartbeat per second instead of ten. Not thread-safe.
+ * converted as exactly as with work every 20 ms. For a VM that does nothing for 10 s, a collector
+ * writes one heartbeat per second instead of ten. Not thread-safe.
  *
  * It continues if there is no agent, if an agent or threads come and go, and if QEMU closes its
- * monitor. It ends when the VMM exits, or without a VM when the tasks have ended, which it reports
- * once.
+ * monitor. It ends when the VMM exits or, if there is no VM, when the tasks have ended. It reports
+ * its end once.
  */
 #ifndef RECORD_COLLECTOR_H
 #define RECORD_COLLECTOR_H
@@ -53,7 +53,7 @@ struct collector_options {
 	bool vsock_handed;          /* vsock: the caller passes connections to collector_adopt() */
 	uint64_t wait_threshold_ns; /* ns; longer waits are recorded with stacks; 0: 20 ms */
 	uint32_t sample_hz;         /* stack samples of the VM's threads per second; 0: none */
-	const struct capture_look *look; /* see host_stream.h, as for the next */
+	const struct capture_look *look; /* see host_stream.h, also for look_when */
 	const char *look_when;
 	enum capture_level level;
 	/* Backend of the host's capture; 0: BPF, or perf if BPF fails. */
@@ -130,7 +130,7 @@ struct collector_status {
 pid_t collector_pid(const struct collector *c);
 /* Returns the VMM's version, or "" (vm_version()). Borrowed. */
 const char *collector_vmm_version(const struct collector *c);
-/* Returns the number of events that the host's probes emitted for this VM. */
+/* Returns the number of events that the host's capture emitted for this VM. */
 uint64_t collector_host_events(const struct collector *c);
 /* Fills the current status. Counters start at collector_open(). Costs some us. */
 void collector_status_get(const struct collector *c, struct collector_status *out);

@@ -47,7 +47,7 @@ struct collector {
 	uint64_t heartbeat_ms, rescan_ms;
 	bool shared;          /* the host's capture is shared */
 	uint64_t host_events; /* up to the last drain */
-	uint64_t drained;     /* of them, by that one */
+	uint64_t drained;     /* of these, in that drain */
 	bool held;            /* stacks without names limited what the last heartbeat promised */
 	uint64_t active_ms;   /* the last event or frame of the agent */
 	bool timer_open, stopped, ended, said_drain, said_clocks, said_quotas, said_unwatched;

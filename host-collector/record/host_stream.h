@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The host's stream: what the host's kernel did to the threads of the VMs, and what the collector
- * adds (which thread is which vCPU, stacks, round trips, notes), as frames with consecutive
- * numbers. It begins with HELLO and CLOCK_SAMPLE. Not thread-safe. */
+/* Writes the host's stream: what the host's kernel did to the threads of the VMs, and what the
+ * collector adds (which thread is which vCPU, stacks, round trips, notes), as frames with
+ * consecutive numbers. It begins with HELLO and CLOCK_SAMPLE. Not thread-safe. */
 #ifndef RECORD_HOST_STREAM_H
 #define RECORD_HOST_STREAM_H
 
@@ -110,7 +110,7 @@ struct host_stream_stats {
 	const uint64_t *chosen_kept;
 	uint64_t unwatched; /* see capture_event_unwatched() */
 };
-/* Returns the number of events that the probes emitted: stats.events.emitted. */
+/* Returns the number of events that the capture emitted: stats.events.emitted. */
 uint64_t host_stream_emitted(const struct host_stream *h);
 /* Fills the statistics since host_stream_open(). */
 void host_stream_stats_get(const struct host_stream *h, struct host_stream_stats *out);

@@ -50,10 +50,10 @@ void stack_writer_expect(struct stack_writer *s, pid_t tgid);
 void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stack,
 			uint64_t err_ticks, uint64_t now_ms);
 /*
- * Appends to `out` STACK frames and sets *batch to STACK events for the offered stacks that are
- * named (n_events 0: none); it follows these frames and is valid until the next call. Requests the
- * names of the others. promised: watermark of the last heartbeat; no event gets
- * an older time. promise: the most that the next heartbeat may promise. now_ms: same clock as for
+ * Appends STACK frames to `out` and sets *batch to STACK events, for the offered stacks that are
+ * named (n_events 0: none). The batch belongs behind these frames and is valid until the next call.
+ * Requests the names of the others. promised: watermark of the last heartbeat; no event gets an
+ * older time. promise: the most that the next heartbeat may promise. now_ms: same clock as for
  * stack_writer_offer(). Returns 0 or -errno.
  */
 int stack_writer_flush(struct stack_writer *s, struct frame_writer *w, uint64_t promised,
