@@ -22,8 +22,8 @@ int config_tasks_parse(const char *list, struct message_config *out, char *why, 
  * with one line in `why`. */
 int config_level_parse(const char *level, uint64_t handler_over_ns, struct message_config *out,
 		       char *why, size_t why_bytes);
-/* Appends to `out` that stacks are taken at the ticks of a period at which a condition held. The
- * caller escapes the line before it shows it. */
+/* Appends to `out` the text that stacks are taken at each tick of this period at which the
+ * condition holds. The caller escapes the line before it shows it. */
 void config_look_describe(uint64_t period_ns, const char *when, char *out, size_t out_bytes);
 /* Writes one line that describes `config`. The task names in it come from the guest: the caller
  * escapes the line before it shows it. */

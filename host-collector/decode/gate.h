@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Finds the agent's connection among all connections to a listening channel. Any process that can
- * reach the port may connect and send nothing or arbitrary bytes; this must not keep the agent out.
+ * reach the port may connect and send nothing or arbitrary bytes; such a process must not keep the
+ * agent out.
  *
  * The collector accepts each connection and passes it, unread, to the decoder, where the gate runs.
  * A connection that sent nothing costs one descriptor. Up to GATE_WAITING_MAX connections wait;
@@ -37,8 +38,8 @@ void gate_free(struct gate *g);
 /* Waits up to wait_ms for activity and handles a bounded amount of it. Returns 0, -EPIPE (the
  * collector closed its end of `descriptor`) or -ENOMEM. */
 int gate_turn(struct gate *g, uint64_t now_ms, int wait_ms);
-/* Closes the connections that GATE_PROVE_MS ends, and repeats HELLO on the others. Call it every
- * 50 ms. */
+/* Closes the connections whose GATE_PROVE_MS have passed (see above), and repeats HELLO on the
+ * others. Call it every 50 ms. */
 void gate_tick(struct gate *g, uint64_t now_ms);
 /* Returns the number of waiting connections. */
 size_t gate_waiting(const struct gate *g);

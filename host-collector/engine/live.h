@@ -44,7 +44,7 @@ struct live *live_new(const struct live_options *options);
 void live_free(struct live *l);
 /* Returns the merged model. Observers must be added before the first frame. */
 struct model *live_model(struct live *l);
-/* Returns the interrupt chains of the merged model, of which others can share the joins
+/* Returns the interrupt chains of the merged model. Others can share its joined events
  * (chains_share). Borrowed. */
 struct chains *live_chains(const struct live *l);
 /* Borrowed. */

@@ -130,7 +130,7 @@ struct pipeline_source {
 /* Describes the index-th source in the order of their first frames. Returns 0, or -ENOENT after
  * the last. */
 int pipeline_source_get(const struct pipeline *p, size_t index, struct pipeline_source *out);
-/* The number of the same source alone, which costs less. Returns false after the last. */
+/* Gets only the number of that source, which costs less. Returns false after the last. */
 bool pipeline_source_number(const struct pipeline *p, size_t index, uint32_t *source);
 
 /* What the HELLO of a source says about its machine. Borrowed. */

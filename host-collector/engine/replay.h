@@ -15,17 +15,16 @@
 int replay_run(struct pipeline *p, const char *path, struct recording_info *info, char *why,
 	       size_t why_bytes);
 
-/* The same, but ends early with -ECANCELED once stop(context), which is called for each frame on
- * another thread, returns true. The last
- * events may be missing then. */
+/* Does the same, but ends early with -ECANCELED once stop(context) returns true. The last events
+ * may be missing then. Calls `stop` for each frame, also on another thread. */
 int replay_until(struct pipeline *p, const char *path, bool (*stop)(void *context), void *context,
 		 struct recording_info *info, char *why, size_t why_bytes);
 
 /* A replay for commands that show verdicts. A reading may find late that the recording contradicts
- * a guest's times, but earlier verdicts already used these times. So the recording is then read
- * again, and that guest's times count as unproven from the first event on (model_guest_distrust).
- * The states of vCPUs and the tables do not depend on this, so commands without verdicts use
- * replay_run(). */
+ * a guest's times, when earlier verdicts have already used these times. In this case the recording
+ * is read again, and that guest's times count as unproven from the first event on
+ * (model_guest_distrust). The states of vCPUs and the tables do not depend on this, so commands
+ * without verdicts use replay_run(). */
 struct replay {
 	struct model *model;
 	struct pipeline *pipeline; /* valid before the first event */

@@ -14,7 +14,7 @@ struct boottime_point {
 	int64_t host_ns, boot_ns;
 };
 
-/* A line between two points that 64 bits suffice to compute. All zero: none. */
+/* A line between two points, so short that 64 bits suffice to interpolate on it. All zero: none. */
 struct boottime_line {
 	struct boottime_point begin;
 	int64_t length_ns; /* of the timeline's time */

@@ -19,7 +19,7 @@ enum { COUNTERS_MAX = 16384 };
 struct counter {
 	uint64_t track;
 	int64_t window, sum_ns;
-	bool nonzero; /* the last value that was written */
+	bool nonzero; /* the last value that was written is not 0 */
 };
 
 struct counter_rows {

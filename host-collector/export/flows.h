@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Draws arrows (Perfetto calls them flows) from the source of an interrupt over its injection to
- * the guest's handler, based on the chains of analyze/chain/chain.h. A chain is closed about a
+ * Draws arrows (Perfetto calls them flows) from the source of an interrupt, through its injection,
+ * to the guest's handler, based on the chains of analyze/chain/chain.h. A chain is closed about a
  * second after its handler, so the handler's slice is held back for FLOW_HOLD_NS of the recording's
  * time.
  *

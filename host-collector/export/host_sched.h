@@ -3,8 +3,8 @@
  * Writes which tasks ran on the host's CPUs, as far as the recording shows. It contains the
  * switches to and from a VM's threads, and those on a CPU that such a thread waits for. If a switch
  * does not continue with the task of the switch before it, events between them were not captured.
- * The row is then empty, and a slice of the track "Not captured" says so. An event that proves that
- * a vCPU thread ran is used: the thread is shown until the last such event.
+ * The row is then empty, and a slice of the track "Not captured" says so. If an event proves that a
+ * vCPU thread ran, the thread is shown until the last such event.
  */
 #ifndef EXPORT_HOST_SCHED_H
 #define EXPORT_HOST_SCHED_H

@@ -63,8 +63,8 @@ struct metrics;
  * ENOMEM. */
 struct metrics *metrics_new(struct model *m, struct chains *joined);
 void metrics_free(struct metrics *x);
-/* Counts the chains that are still open; call it after the last event. If they are shared, the end
- * of the joined chains counts them. */
+/* Counts the chains that are still open; call it after the last event. If the chains are shared,
+ * chains_finish() of `joined` counts them. */
 void metrics_finish(struct metrics *x);
 /* Counts an incident, unless it is healthy. */
 void metrics_incident(struct metrics *x, const struct incident *incident);

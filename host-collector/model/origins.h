@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where tasks of the host come from (cgroup, VM, user), by thread id. The table is bounded: when
- * it is full, the least recently set entry is removed. */
+/* Keeps where tasks of the host come from (cgroup, VM, user), by thread id. The table is bounded:
+ * when it is full, the least recently set entry is removed. */
 #ifndef MODEL_ORIGINS_H
 #define MODEL_ORIGINS_H
 

@@ -75,9 +75,9 @@ void vcpu_prove(struct vcpu *v, struct host_ns t, enum thread_state thread, uint
 /* Ends the doubt with the thread's next event. as_before: the event shows the state that it had
  * before the gap. */
 void vcpu_doubt_end(struct vcpu *v, struct host_ns t, bool as_before, const struct vcpu_sink *sink);
-/* Handles a thread that runs although it slept, so its wake-up was lost. Determines the time of
- * the wake-up if that is possible. `from` is the task that had the CPU before. Returns true if this
- * was the case. */
+/* Handles a thread that runs although it slept, so its wake-up was lost. Determines the time of the
+ * wake-up if that is possible. `from` is the task that had the CPU before. Returns true if the
+ * wake-up was lost. */
 bool vcpu_wakeup_missed(struct vcpu *v, struct host_ns t, uint16_t pcpu, int32_t from,
 			const struct vcpu_sink *sink);
 

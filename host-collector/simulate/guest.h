@@ -102,7 +102,7 @@ struct guest_task *guest_task_new(struct guest_cpu_sim *g, int32_t pid, const ch
 void guest_sim_enter(struct guest_cpu_sim *g);
 void guest_sim_leave(struct guest_cpu_sim *g);
 void guest_sim_interrupt(struct guest_cpu_sim *g, enum guest_vector vector);
-/* An interrupt was delivered that needs no exit. */
+/* Tells the guest that an interrupt was delivered that needs no exit. */
 void guest_sim_poke(struct guest_cpu_sim *g);
 /* Takes the CPU offline. Its vCPU is in guest mode; `stopper` runs last. */
 void guest_sim_offline(struct guest_cpu_sim *g, struct guest_task *stopper);

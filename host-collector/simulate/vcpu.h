@@ -68,9 +68,9 @@ void vcpu_sim_exit(struct sim_vcpu *v, enum sim_exit reason, const struct sim_st
 /* Captures an event of KVM on the vCPU thread and sets its `pid`; does nothing in a run without
  * KVM's events. */
 void vcpu_sim_event(struct sim_vcpu *v, struct vs_event e);
-/* The guest halts because it has nothing to run. */
+/* Halts the vCPU, because the guest has nothing to run. */
 void vcpu_sim_halt(struct sim_vcpu *v);
-/* An interrupt for the guest is pending. waker NULL: the host's own timer. */
+/* Tells the vCPU that an interrupt for the guest is pending. waker NULL: the host's own timer. */
 void vcpu_sim_kick(struct sim_vcpu *v, struct host_thread *waker);
 /* Makes the thread sleep in `step` as soon as possible, until vcpu_sim_continue(). */
 void vcpu_sim_stop(struct sim_vcpu *v, const struct sim_step *step, struct host_thread *by);

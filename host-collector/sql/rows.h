@@ -162,7 +162,7 @@ struct sql_source {
 	void *context;
 };
 
-/* The tables whose rows are read from the recording anew by each scan. */
+/* The tables whose rows each scan reads from the recording again. */
 enum sql_scanned { SQL_SCAN_EVENTS, SQL_SCAN_SPANS, SQL_SCAN_PAIRS };
 
 /* Receives a row, borrowed. NULL: no row that meets the conditions follows. */
@@ -175,7 +175,7 @@ struct sql_events *sql_events_new(struct model *m, const struct sql_source *sour
 				  const struct sql_wanted *wanted, sql_row_take *take,
 				  void *context, bool *none);
 void sql_events_free(struct sql_events *x); /* NULL is allowed */
-/* Returns NULL also with one line in `why` if the arguments name no pairs. */
+/* Returns NULL on ENOMEM, or with one line in `why` if the arguments name no pairs. */
 struct sql_pairs;
 struct sql_pairs *sql_pairs_new(struct model *m, const struct sql_source *source,
 				const struct sql_wanted *wanted, sql_row_take *take, void *context,

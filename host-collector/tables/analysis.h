@@ -56,8 +56,8 @@ struct analysis_base {
 	struct figures_options options;
 	int error; /* -ENOMEM: something could not be counted */
 };
-/* Allocates the state of an analysis, `bytes` of 0 except its struct analysis_base. Returns NULL on
- * ENOMEM. */
+/* Allocates the state of an analysis: `bytes` bytes, all 0 except the struct analysis_base at the
+ * begin. Returns NULL on ENOMEM. */
 void *analysis_allocate(size_t bytes, struct model *m, const struct figures_options *options);
 /* Returns the error of the state: struct analysis.error. */
 int analysis_error(const void *analysis);

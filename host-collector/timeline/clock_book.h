@@ -88,8 +88,8 @@ bool clock_book_knows_any(const struct clock_book *b, uint32_t source);
  * stream clock. Returns false if the clock is unknown or the result is out of range. */
 bool clock_book_to_ns(const struct clock_book *b, uint32_t source, uint32_t boot,
 		      uint64_t stream_time, uint64_t stamp_err, struct host_time *out);
-/* Returns how far the TSCs of the guest's vCPUs are or were apart: the greatest such time of the
- * kept epochs, ns. Stamps of one instant may differ by twice as much. */
+/* Returns how far the TSCs of the guest's vCPUs are or were apart: the greatest distance in any
+ * kept epoch, ns. Stamps of one instant may differ by twice as much. */
 uint64_t clock_book_apart_ns(const struct clock_book *b, uint32_t source);
 /* Converts a host TSC value, for example an arrival time. Returns false if the host's clock is
  * unknown or the result is out of range. */

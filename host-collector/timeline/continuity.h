@@ -40,7 +40,7 @@ struct continuity {
 
 enum continuity_verdict {
 	CONTINUITY_WHOLE,   /* continues the last batch of the CPU */
-	CONTINUITY_GAP,     /* **missing events did not arrive; 0: their number is unknown */
+	CONTINUITY_GAP,     /* *missing events did not arrive; 0: their number is unknown */
 	CONTINUITY_REPEATS, /* contains nothing new: drop the batch */
 };
 

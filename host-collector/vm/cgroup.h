@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The CPU quotas of a VM's vCPU threads: the cgroups (v1 and v2) that contain the threads, up to
- * the root, and the kernel's throttling counters of each. Each thread may be in a different cgroup.
+ * Reads the CPU quotas of a VM's vCPU threads: finds the cgroups (v1 and v2) that contain the
+ * threads, up to the root, and reads the kernel's throttling counters of each. Each thread may be
+ * in a different cgroup.
  *
  * The counters of a cgroup without a quota are read once a second, because a quota may be set and
  * lifted between two calls; they are reported only if one changed. Each call reads whether such a
@@ -25,8 +26,8 @@ typedef void (*cgroup_reading)(void *context, const struct message_cpu_quota *re
 struct cgroups *cgroups_new(const char *proc);
 void cgroups_free(struct cgroups *c);
 /* Takes the VM's vCPU threads from `info` and finds their cgroups. Keeps a file of each thread
- * open. Call it first, and then once a second. Returns 0, -E2BIG if not all cgroups can be watched,
- * or -ENOMEM if the threads of the last call stay. */
+ * open. Call it first, and then once a second. Returns 0, -E2BIG: not all cgroups can be watched,
+ * or -ENOMEM: the threads of the last call stay. */
 int cgroups_follow(struct cgroups *c, const struct message_vm_info *info);
 /* Reads all counters that are due. Calls `reading` for each cgroup that has a quota or whose
  * counters changed, with the changes since its last reading. tsc: returns the host TSC. Call it

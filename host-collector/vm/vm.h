@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One VM: its process, its vCPU threads, and what QEMU reports about it while it is open. The VM is
- * found by pid (thread names and KVM: vcpu_threads.h), for every VMM, or by QMP socket. Not
- * thread-safe. */
+/* Represents one VM: its process, its vCPU threads, and what QEMU reports about it while it is
+ * open. The VM is found by pid (thread names and KVM: vcpu_threads.h), for every VMM, or by QMP
+ * socket. Not thread-safe. */
 #ifndef VM_VM_H
 #define VM_VM_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The version of a running QEMU, from its program, for when its monitor is not used. The program is
- * read and not executed: whoever starts a VM chooses it. */
+/* Finds the version of a running QEMU in its program, for a QEMU whose monitor is not used. The
+ * program is read and not executed: whoever starts a VM chooses it. */
 #ifndef VM_VMM_VERSION_H
 #define VM_VMM_VERSION_H
 
