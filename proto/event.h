@@ -64,7 +64,7 @@ enum vs_scope {
 	VS_SCOPE_BEGIN = 2,    /* hits in followed threads; each begins a request */
 	VS_SCOPE_END = 3,      /* hits that end a request that a followed thread began */
 	VS_SCOPE_TASKS = 4,    /* what happens to followed threads and to tasks on their CPUs */
-	VS_SCOPE_CHOSEN = 5,   /* user's events: as the description of each says */
+	VS_SCOPE_CHOSEN = 5,   /* events that the user chose: as the description of each says */
 };
 
 /* State of a task that left its CPU: bits of the kernel (include/linux/sched.h, stable since
@@ -91,10 +91,10 @@ enum vs_vector {
 };
 
 /*
- * TASK_STACK (guest): the CPU emits it when it takes the stack. This is either a sample, or
- * VS_STACK_WAITER right before the SCHED_SWITCH that begins a wait. The frames of a stack id
- * follow in FRAME_GUEST_STACK: with pid 0 for a kernel stack, with the pid of the process for a
- * user stack.
+ * TASK_STACK (guest): the CPU emits it when it takes the stack. The role is VS_STACK_SAMPLE,
+ * VS_STACK_LOOK, or VS_STACK_WAITER right before the SCHED_SWITCH that begins a wait. The frames of
+ * a stack id follow in FRAME_GUEST_STACK: with pid 0 for a kernel stack, with the pid of the
+ * process for a user stack.
  *
  * STACK (host): explains one wait of task `pid2`. The collector knows it only after the wait, so
  * its time is inside the wait, right before the end. The wait began `duration` earlier (+-1 ms).
@@ -111,9 +111,9 @@ enum vs_stack_role {
 	 * represents the shorter waits of the thread since its last such event. */
 	VS_STACK_SHORT = 4,
 	/* Like VS_STACK_SAMPLE, but only of ticks of the timer at which a condition held (`record
-	 * --look`). The duration is the time since the tick before, over which the condition was
-	 * evaluated. In STACK events pid2 is 0, so that older readers do not explain a wait with
-	 * it. */
+	 * --look`). The duration is the time since the previous tick; the counts of the condition
+	 * are of this time. In STACK events pid2 is 0, so that older readers do not explain a wait
+	 * with it. */
 	VS_STACK_LOOK = 5,
 };
 

@@ -25,7 +25,7 @@ enum event_current {
 
 enum event_flags {
 	EVENT_LASTS = 1,    /* still true if it arrives late: a loss, a name */
-	EVENT_IN_GUEST = 2, /* the guest's kernel reports it on the CPU where it happens, at once */
+	EVENT_IN_GUEST = 2, /* the guest's kernel reports it at once, on the CPU where it happens */
 	EVENT_VCPU_STATE = 4, /* the states of a vCPU derive from it; captured at every level */
 	EVENT_EVIDENCE = 8,   /* no analysis reads it: reports and exports show its fields */
 };
@@ -142,7 +142,7 @@ static inline bool event_set_has(const struct event_set *set, uint16_t type)
 	return type < VS_EVENT_TYPE_LIMIT && set->words[type / 64] >> type % 64 & 1;
 }
 
-/* Adds all types of `more`; all types there are if `more` is empty. */
+/* Adds the types of `more`; if `more` is empty, adds all types. */
 void event_set_add(struct event_set *set, const struct event_set *more);
 
 #endif

@@ -297,7 +297,7 @@ struct message_cpu_quota {
 /* Origin of a host task that ran while a vCPU waited for the pCPU (vm/task_files.h). */
 struct message_task_origin {
 	int32_t tid, tgid;
-	uint64_t seen, began; /* host TSC: of an event of the task; its start (up to 1 tick late) */
+	uint64_t seen, began; /* host TSC: an event of the task; its start (up to 1 tick early) */
 	char cgroup[VS_CGROUP_MAX]; /* path; a long path is cut at its front; "" if unknown */
 	char vm[VS_TEXT_MAX];       /* the VM whose VMM the thread belongs to; "" if none */
 	bool vcpu_known;
@@ -338,7 +338,7 @@ struct message_user_events {
 	struct message_user_event events[VS_USER_EVENTS_MAX];
 };
 
-/* Returns the number of values of the field, of the event. */
+/* Return the number of values of a field, and of an event. */
 static inline size_t user_field_n_values(const struct message_user_field *f)
 {
 	return f->type == USER_TEXT ? (f->bytes + 7u) / 8 : 1;

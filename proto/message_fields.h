@@ -48,9 +48,9 @@ struct message_field {
 	uint32_t wire_bytes;  /* a number: size of that member */
 	uint64_t least, most; /* a number: its valid range; as int64_t if signed */
 	int error; /* a number outside its range is refused with this error; 0: all are valid */
-	/* A number: offset of a bool of an earlier row; while it is false the bound does not count.
-	 * A part: offset of its `known`; while it is false the wire does not have the part. 0: none
-	 */
+	/* A number: offset of a bool of an earlier row; while it is false, the bound does not
+	 * apply. A part: offset of its `known`; while it is false the wire does not have the part.
+	 * 0: none */
 	uint32_t if_at;
 	uint32_t not_above_at; /* a number: offset of one that must not be smaller (-EBADMSG) */
 	/* An array: offsets of the counts, and the number of elements. */

@@ -8,9 +8,9 @@
  * sequence numbers. A description says how many values a hit has and what they mean. The values
  * follow the order of the fields: a number takes one value, a text one for each 8 characters.
  *
- * The registry keeps the descriptions of all streams; who reads a model gets it from
- * model_user_events(). The collector of values puts the records of a hit together. How a reader of
- * events uses them:
+ * The registry (struct user_events) keeps the descriptions of all streams; a reader of a model gets
+ * it from model_user_events(). A struct user_hits puts the records of a hit together. A reader of
+ * events uses them like this:
  *
  *	static void on_hit(void *context, const struct user_hit *hit)
  *	{
@@ -81,9 +81,9 @@ struct user_hit {
 struct user_hits;
 typedef void (*user_hit_taker)(void *context, const struct user_hit *hit);
 
-/* Creates a collector that calls `take` for each hit when its last record has arrived, or when a
- * later record of its CPU shows that the rest is lost. Borrows the registry. Returns NULL if out of
- * memory. */
+/* Allocates a struct user_hits, which calls `take` for each hit when its last record has arrived,
+ * or when a later record of its CPU shows that the rest is lost. Borrows the registry. Returns NULL
+ * if out of memory. */
 struct user_hits *user_hits_new(const struct user_events *known, user_hit_taker take,
 				void *context);
 void user_hits_free(struct user_hits *h); /* NULL is allowed */

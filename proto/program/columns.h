@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The width of the text that a program writes. */
+/* Finds the width of the text that a program writes. */
 #ifndef PROGRAM_COLUMNS_H
 #define PROGRAM_COLUMNS_H
 
 #include <stdio.h>
 
-/* TEXT_COLUMNS: the width of text that does not go to a terminal, if the variable COLUMNS is not
- * set. */
+/* TEXT_COLUMNS: width of text that does not go to a terminal, unless the variable COLUMNS is set.
+ */
 enum { TEXT_COLUMNS = 100, TEXT_COLUMNS_LEAST = 40 };
 
 /* Returns the width for text that is written to `out`: the environment variable COLUMNS, else the

@@ -5,8 +5,8 @@
 
 #include "proto/query/event_schema.h"
 
-/* Adds the events that the recording describes to `schemas`. Ignores parts that cannot be read; the
- * reading of the recording that follows reports them. Returns 0 or -ENOMEM. */
+/* Adds the events that the recording describes to `schemas`. Ignores parts that it cannot read: the
+ * caller reads the recording again and reports them. Returns 0 or -ENOMEM. */
 int described_read(const char *path, struct event_schemas *schemas);
 
 #endif
