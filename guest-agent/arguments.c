@@ -92,8 +92,8 @@ static const struct option_spec agent_option_table[] = {
 	 .min = 1,
 	 .max = 100,
 	 .bare_unit = "%",
-	 .help = "above this share of one CPU, the agent stops for 60 s the stack samples and "
-		 "events that the host requested (default 20%)"},
+	 .help = "above this share of one CPU, the agent ends the stack samples, looks and events "
+		 "that the host requested, and refuses new ones for 60 s (default 20%)"},
 	{.name = "max-memory",
 	 .type = OPTION_SIZE,
 	 .offset = ROW(max_memory_bytes),
