@@ -26,9 +26,9 @@ int raw_clock_push(struct raw_clock *c, const struct clock_sample *sample);
 struct host_time raw_clock_from_tsc(const struct raw_clock *c, struct host_tsc tsc,
 				    uint64_t err_ticks);
 struct host_tsc raw_clock_to_tsc(const struct raw_clock *c, struct host_ns t);
-/* Copies the i-th pair of CLOCK_MONOTONIC and the timeline, in order of time. Between two pairs
- * the relation is a line, apart from changes of NTP's rate. At most 1024 pairs are kept. Returns
- * false behind the last. */
+/* Copies the i-th pair of CLOCK_MONOTONIC and the timeline, in order of time. Between two pairs the
+ * relation is a line, apart from changes of NTP's rate. At most 1024 pairs are kept. Returns false
+ * past the last. */
 bool raw_clock_monotonic_point(const struct raw_clock *c, size_t i, struct host_ns *t,
 			       struct monotonic_ns *monotonic);
 /* Returns CLOCK_REALTIME, ns, at host time t, from the nearest sample; 0 without a sample. */

@@ -82,9 +82,9 @@ struct message_config {
 	 * says what became of each. */
 	size_t n_events;
 	struct message_config_event events[VS_CONFIG_EVENTS_MAX];
-	/* Only requested of an agent with FEATURE_LOOK: stacks of what runs at the ticks of this
-	 * period, 0: none, if the condition holds: an expression (bpf/chosen/look_condition.h),
-	 * which the agent compiles. */
+	/* Only requested of an agent with FEATURE_LOOK. At each tick of this period (0: none), the
+	 * agent takes the stack of what runs if the condition holds. The condition is an expression
+	 * (bpf/chosen/look_condition.h) that the agent compiles. */
 	uint64_t look_period_ns;
 	char look_when[VS_LOOK_WHEN_MAX];
 };

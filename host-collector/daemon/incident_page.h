@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The read-only page of the daemon: lists the incident folders (incident_store.h) and opens their
- * HTML reports. It gives out nothing else.
+ * HTML reports. It serves nothing else.
  *
  * The Host header of a request must name this machine, so that a foreign web page cannot reach the
  * daemon through a name of its own (DNS rebinding). Over TCP a request must also have the token.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One VM of the daemon. It follows the VM while its process runs (record/collector.h), tries to
- * find it again while it does not, and delivers each frame to its listeners (struct frame_tap), for
- * example the recording. The time from finding the VM to its end is a run.
+ * One VM of the daemon. It follows the VM while the VM's process runs (record/collector.h). While
+ * no process runs, it tries to find one. It delivers each frame to its listeners (struct
+ * frame_tap), for example the recording. The time from finding the VM to its end is a run.
  */
 #ifndef DAEMON_WATCHED_VM_H
 #define DAEMON_WATCHED_VM_H

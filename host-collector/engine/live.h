@@ -3,9 +3,10 @@
  * Finds incidents while they happen. Takes frames and calls back with incidents and status lines.
  * Does no I/O and reads no clock.
  *
- * Two models run. The merged model waits for the guest's events. When a stall is over, it gives the
- * same verdict as `report`. The early model gets the host's events without waiting, so stalls that
- * are still in progress are reported even if the guest is silent. The silence is reported too.
+ * Two models run. The merged model waits for the guest's events. When a stall is over, this model
+ * gives the same verdict as `report`. The early model gets the host's events without waiting, so
+ * stalls that are still in progress are reported even if the guest is silent. The silence is
+ * reported too.
  *
  * The guest side ends when its channel closes, or when its agent has sent nothing for 30 s, or for
  * 3 s if the host sees all vCPUs of the guest idle at that time. From then on the merged model uses

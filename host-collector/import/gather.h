@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Collects what was read about one machine before it becomes a recording: events, threads, and what
- * could not be used, by name and with examples. Needs 48 bytes of memory for each event, and more
- * for the values of events for which vcpuscope has no type.
+ * Collects what was read about one machine, before it becomes a recording: events, threads, and the
+ * events that could not be used, by name and with examples. Needs 48 bytes of memory for each
+ * event, and more for the values of events for which vcpuscope has no type.
  */
 #ifndef IMPORT_GATHER_H
 #define IMPORT_GATHER_H

@@ -363,8 +363,8 @@ void model_finish(struct model *m);
 int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm, uint16_t cpu, uint32_t *vcpu);
 /* Returns the open span of a vCPU in *out, ending at model_now(). Returns 0 or -ENOENT. */
 int model_vcpu_current(const struct model *m, uint32_t vm, uint32_t vcpu, struct vcpu_span *out);
-/* Sets *until: all spans of this vCPU that ended before have been delivered to the observers.
- * Returns 0 or -ENOENT. */
+/* Sets *until to a time such that the observers have received all spans of this vCPU that ended
+ * before it. Returns 0 or -ENOENT. */
 int model_vcpu_delivered(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *until);
 /* Sets *since to the time from which the host's capture follows the vCPU's thread. Returns 0, or
  * -ENOENT if it is unknown. */

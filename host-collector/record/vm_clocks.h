@@ -20,7 +20,7 @@ struct vm_clocks;
  * `why`. On success `why` is empty or names the sources that this kernel lacks. */
 int vm_clocks_open(struct host_stream *host, enum backend_choice backend, pid_t pid, uint32_t vm,
 		   struct vm_clocks **out, char *why, size_t why_bytes);
-/* Returns how the VM is protected from this host, as KVM showed it when the object was made. */
+/* Returns how the VM is protected from this host, as KVM showed it in vm_clocks_open(). */
 enum vm_protection vm_clocks_protection(const struct vm_clocks *c);
 /* Returns whether the round trips contradict the hypervisor's parameters, so that no guest time is
  * proven. */

@@ -91,7 +91,7 @@ struct truth_loss {
 /* An interrupt that the guest took. */
 struct truth_taken {
 	int64_t handler;
-	int64_t lost_ns; /* time for which it was held back; 0: it was not */
+	int64_t lost_ns; /* time for which it was held back; 0: it was not held back */
 	uint8_t vector;
 	int64_t accepts[2]; /* first and last recorded accept; -1: none */
 	bool handler_recorded;

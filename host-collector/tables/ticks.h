@@ -5,9 +5,9 @@
  * which the vCPU was outside the guest is the host's. In the rest, the guest had interrupts off
  * (possibly also before the tick was due), or the host's timer was late.
  *
- * A tick is due one tick interval of the guest's kernel after the one before. Other timers use the
- * same vector; they can only make the due time later. A tick is late if its delay is at least an
- * eighth of the interval. A tick is judged only if the CPU was not idle since the tick before it
+ * A tick is due one tick interval of the guest's kernel after the previous tick. Other timers use
+ * the same vector; they can only make the due time later. A tick is late if its delay is at least
+ * an eighth of the interval. A tick is judged only if the CPU was not idle since the tick before it
  * (an idle CPU has no ticks), and only after two consecutive ticks came in time (the CPU may have
  * stopped its tick).
  */

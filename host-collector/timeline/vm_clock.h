@@ -24,9 +24,9 @@
  *
  * A round trip that contradicts an epoch makes it contested. The parameters come from the host, the
  * stamps of a round trip come from the guest. Either the guest lies or the parameters are out of
- * date, and nothing here can distinguish the two. Times are then still converted with the
- * parameters, but their error is unbounded. A contradiction does not count if a later epoch turns
- * out to have begun before it.
+ * date; the program cannot distinguish the two. Times are then still converted with the parameters,
+ * but their error is unbounded. A contradiction does not count if a later epoch turns out to have
+ * begun before it.
  */
 #ifndef TIMELINE_VM_CLOCK_H
 #define TIMELINE_VM_CLOCK_H

@@ -3,7 +3,7 @@
  * A small QMP client: JSON lines over QEMU's monitor socket. It sends one command at a time and
  * waits for the answer up to a time limit. Events that arrive meanwhile are kept until
  * qmp_events(), which also reads new ones. All commands together may wait for twice the limit;
- * further commands fail. Not thread-safe.
+ * after that, further commands fail. Not thread-safe.
  */
 #ifndef VM_QMP_H
 #define VM_QMP_H

@@ -84,7 +84,7 @@ int event_schemas_add(struct event_schemas *s, const struct event_schema *schema
 /* Adds an event that a user chose when recording, unless it is known. Returns 0 or -ENOMEM. */
 int event_schemas_describe(struct event_schemas *s, uint32_t source,
 			   const struct message_user_event *e);
-/* Returns schema number i, or NULL behind the last. Valid until the next event_schemas_add(). */
+/* Returns schema number i, or NULL past the last. Valid until the next event_schemas_add(). */
 const struct event_schema *event_schemas_get(const struct event_schemas *s, size_t i);
 
 /* Finds the events that `spec` names, and stores their numbers (for event_schemas_get()) to

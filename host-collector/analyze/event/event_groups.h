@@ -40,7 +40,7 @@ struct event_groups *event_groups_new(struct model *m, const struct event_choice
 void event_groups_free(struct event_groups *g); /* NULL is allowed */
 /* Closes the intervals; call it after model_finish(). Returns 0 or -ENOMEM. */
 int event_groups_finish(struct event_groups *g);
-/* Returns group number i, in no order, or NULL behind the last. */
+/* Returns group number i, in no order, or NULL past the last. */
 const struct event_group *event_groups_get(const struct event_groups *g, size_t i);
 
 struct event_groups_limits {

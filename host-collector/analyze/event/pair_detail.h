@@ -40,7 +40,7 @@ void pair_detail_free(struct pair_detail *d); /* NULL is allowed */
 /* Hides the events that hide_ns selects. Returns 0, or -ENOMEM, also if a line could not be
  * kept. */
 int pair_detail_finish(struct pair_detail *d);
-/* Returns line i of the pair with number `pair`, in time order; NULL behind the last. */
+/* Returns line i of the pair with number `pair`, in time order; NULL past the last. */
 const struct pair_detail_line *pair_detail_get(const struct pair_detail *d, size_t pair, size_t i);
 /* Returns the number of the pair's events that were not kept, or are hidden. */
 uint64_t pair_detail_hidden(const struct pair_detail *d, size_t pair);

@@ -48,7 +48,7 @@ void pair_watch_tick(struct pair_watch *w);
 int pair_watch_finish(struct pair_watch *w);
 
 /* Gets definition number i with the pairs that are kept of it. pairs: NULL if its events are not
- * known yet. Returns false behind the last. Valid until the model gets another event. */
+ * known yet. Returns false past the last. Valid until the model gets another event. */
 bool pair_watch_kept(const struct pair_watch *w, size_t i, struct pair_kept *out);
 
 struct pair_watch_counts {
@@ -60,7 +60,7 @@ struct pair_watch_counts {
 	 * (pairs_options.round_pairs). */
 	uint64_t undecided;
 };
-/* Gets the counts of definition number i, which only grow, except `undecided`. Returns false behind
+/* Gets the counts of definition number i, which only grow, except `undecided`. Returns false past
  * the last. While the events of a pair are not known, its counts are 0. */
 bool pair_watch_get(const struct pair_watch *w, size_t i, struct pair_watch_counts *out);
 

@@ -5,8 +5,8 @@
  * algorithm with an example.
  *
  * Each -e is a group of choices. Stage i pairs the events of group i with those of group i + 1. A
- * pair that counts is a call. A pair is past losses if another A or B of its key may have been lost
- * between its two events, so that the pair may be wrong.
+ * call is a pair that is counted. A pair is past losses if another A or B of its key may have been
+ * lost between its two events, so that the pair may be wrong.
  *
  * Memory is bounded: at most open_max keys wait for their B, and at most pending_max pairs wait for
  * the states of their vCPU; there are at most PAIR_ROWS_MAX rows.
@@ -141,7 +141,7 @@ int pairs_finish(struct pairs *p);
 void pairs_pending_each(const struct pairs *p, void (*take)(void *context, const struct pair *pair),
 			void *context);
 
-/* Return row number i and kept pair number i, or NULL behind the last. Rows are ordered by stage,
+/* Return row number i and kept pair number i, or NULL past the last. Rows are ordered by stage,
  * then by total time; pairs from the longest, with lower_ns from the shortest. Valid until
  * pairs_free(). */
 const struct pair_row *pairs_row(const struct pairs *p, size_t i);

@@ -28,7 +28,7 @@ enum {
 	LANE_NAME_BYTES = 128,
 };
 
-/* X(NAME, "name", meaning of state, pid, number and where of its pieces) */
+/* X(NAME, "name", meaning of the members state, pid, number and where of its pieces) */
 #define SCENE_ROW_KINDS(X)                                                                         \
 	X(PCPU, "pcpu", "state: enum scene_pcpu_state; pid: the task")                             \
 	X(VCPU, "vcpu", "state: enum vcpu_state; pid: who held its pCPU; where: the pCPU")         \

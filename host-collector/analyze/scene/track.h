@@ -19,7 +19,7 @@ enum { TRACK_STATES = 9, TRACK_TIERS = 3, TRACK_PIECES = 8192 };
 struct track_piece {
 	struct host_ns begin;
 	int64_t ns;
-	/* The owner of the row defines, for each state, the meaning of pid, number and where. */
+	/* The owner of the row defines, for each state, the meaning of the next three members. */
 	int32_t pid; /* a task; 0: none */
 	uint32_t number;
 	uint16_t where;
