@@ -9,7 +9,7 @@
 /* Reads up to bytes - 1 bytes of a file and adds a NUL, also on an error. Returns the number of
  * bytes read or -errno. */
 ssize_t proc_file_read(const char *path, char *out, size_t bytes);
-/* The same below the directory `dir`. flags: more flags for open(2). */
+/* Does the same for a path relative to the directory `dir`. flags: more flags for open(2). */
 ssize_t proc_file_read_at(int dir, const char *path, int flags, char *out, size_t bytes);
 /* Reads the first line of a file, without its newline. Cuts a longer line. Returns 0, -ENODATA if
  * the file is empty, or another -errno; `out` is "" on an error. */

@@ -2,9 +2,9 @@
 /*
  * One host capture for many users: attached once and filtered in the kernel. Each user gets a
  * struct capture (capture.h) with its own event numbers, totals and task names, as if it had opened
- * the capture itself. If the ring of a CPU loses events, nobody knows to which user they belonged.
- * Therefore the stream of each user contains the loss, with its time and its number of events. The
- * statistics here count it once.
+ * the capture itself. If the ring of a CPU loses events, it is unknown to which users they
+ * belonged. Therefore the stream of each user contains the loss, with its time and its number of
+ * events. struct capture_shared_stats counts the loss once.
  *
  * All functions must be called on one thread. A user's capture_clock_sample() reads the kernel's
  * rings for all users, unless they were read within the last 5 ms. Its capture_drain() delivers the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Timers that run a BPF program at a fixed rate on every CPU, also on an idle one. They are perf's
+/* Runs a BPF program at a fixed rate on every CPU, also on an idle one. The timers are perf's
  * software timers (cpu-clock), because few VMs have a PMU. A CPU that comes online later has no
  * timer. */
 #ifndef BACKEND_SAMPLE_TIMERS_H

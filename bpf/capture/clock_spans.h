@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The spans between the newest clock samples, for stamps that are older than the newest span. A
- * span does not change after the first stamp was converted with it. So equal stamps of two CPUs get
- * the same time, and times have the order of their stamps, even if a sample is inexact. */
+/* Keeps the spans between the newest clock samples, for stamps that are older than the newest span.
+ * A span does not change after the first stamp was converted with it. So equal stamps of two CPUs
+ * get the same time, and times have the order of their stamps, even if a sample is inexact. */
 #ifndef CAPTURE_CLOCK_SPANS_H
 #define CAPTURE_CLOCK_SPANS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rings that a host capture through perf opens when the first thread is followed. They hold the
- * wake-ups and migrations of followed threads and, from the first vCPU on, the tracepoints of
- * tracepoint_row() and major page faults.
+ * Opens and reads the rings that a host capture through perf needs when the first thread is
+ * followed. They hold the wake-ups and migrations of followed threads and, from the first vCPU on,
+ * the tracepoints of tracepoint_row() and major page faults.
  *
  * Where only the hits of followed threads matter, the kernel filters by thread, because there are
  * many hits. A filter is never changed: it passes the threads that the process had when it was set,

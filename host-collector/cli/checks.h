@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The checks of `vcpuscope doctor`: one row for each capability of this machine. A check tries the
- * operation that needs the capability. `record` does not work on a machine where a check with
- * `needed` fails.
+ * Lists the checks of `vcpuscope doctor`: one row for each capability of this machine. A check
+ * tries the operation that needs the capability. `record` does not work on a machine where a check
+ * with `needed` fails.
  */
 #ifndef CLI_CHECKS_H
 #define CLI_CHECKS_H

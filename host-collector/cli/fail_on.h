@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* --fail-on: the stalls at which `report` ends with COMMAND_STALL. */
+/* Implements --fail-on: the stalls at which `report` ends with COMMAND_STALL. */
 #ifndef CLI_FAIL_ON_H
 #define CLI_FAIL_ON_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The source of frames for a live command. If the daemon watches the VM, it owns the VM's channel
- * and sends the frames through its control socket (daemon/streams.h). Otherwise the command runs a
- * collector. The sink receives the same frames in both cases.
+ * Provides the frames for a live command. If the daemon watches the VM, the daemon owns the VM's
+ * channel and sends the frames through its control socket (daemon/streams.h). Otherwise the command
+ * runs a collector. The sink receives the same frames in both cases.
  */
 #ifndef CLI_FEED_H
 #define CLI_FEED_H

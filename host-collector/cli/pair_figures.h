@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Pairs of events as figures of `summarize` and `compare`: --pair NAME=A..B gives the figure
- * "pair.NAME", the times from A to B (docs/gate.md). Only calls count: pairs that a loss or the
- * clocks' error makes unsure are not part of the figure (docs/pairs.md).
+ * Computes pairs of events as figures of `summarize` and `compare`: --pair NAME=A..B gives the
+ * figure "pair.NAME", the times from A to B (docs/gate.md). Only calls count: pairs that may be
+ * wrong because of a loss or of the clocks' error are not part of the figure (docs/pairs.md).
  */
 #ifndef CLI_PAIR_FIGURES_H
 #define CLI_PAIR_FIGURES_H
@@ -34,7 +34,7 @@ struct pair_figure_list {
  * Returns 0, or -EINVAL with one line in `why`. */
 int pair_list_parse(const struct option_list *texts, size_t name_max, struct pair_figure_list *out,
 		    char *why, size_t why_bytes);
-/* The same with names that figures can have. */
+/* Does the same, but accepts only names that figures can have. */
 int pair_figures_parse(const struct option_list *texts, struct pair_figure_list *out, char *why,
 		       size_t why_bytes);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The command that `record -- COMMAND` starts. workload_prepare() creates its process, which waits,
- * because the capture needs the process id. workload_start() lets it run the command, so that the
- * capture has the command's first events.
+ * Runs the command of `record -- COMMAND`. workload_prepare() creates its process, which waits,
+ * because the capture needs the process id. workload_start() lets the process run the command, so
+ * that the capture has the command's first events.
  *
  *	workload_prepare(&w, argv, ...);
  *	...                               // open the capture of w.pid

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The public part of the daemon's configuration, for a report to strangers. A value is shown only
- * if it is valid for a key whose values are numbers or choices; of an address only the kind is
+ * Writes the public part of the daemon's configuration, for a report to strangers. A value is shown
+ * only if it is valid for a key whose values are numbers or choices; of an address only the kind is
  * shown. Comments, unknown keys and unknown sections are left out.
  */
 #ifndef DAEMON_CONFIG_PUBLIC_H

@@ -56,8 +56,8 @@ size_t flight_metrics(const struct flight *f, struct metrics_part *parts, size_t
  * recorder for this VM), -ENODATA (no frame yet) or -errno. */
 int flight_continue(struct flight *f, const struct watched_vm *vm, size_t max_bytes,
 		    struct recording_writer *out, struct flight_places **places);
-/* The same for a live reader: starts 0.2 s before now, with the older frames that a reader needs
- * (flight_ring.h). */
+/* Does the same for a live reader: starts 0.2 s before now, with the older frames that a reader
+ * needs (flight_ring.h). */
 int flight_join(struct flight *f, const struct watched_vm *vm, const struct frame_taker *out,
 		struct flight_places **places);
 

@@ -23,7 +23,7 @@ struct flight_vm {
 	struct flight_ring *ring;
 	uint64_t held_ms;  /* when a stall last needed the frames of flight_ring_hold(); 0: nothing
 			      is held */
-	struct live *live; /* NULL: no memory; tried again when the streams begin anew */
+	struct live *live; /* NULL: no memory; allocated when the streams begin again */
 	struct metrics *metrics; /* NULL: not requested, or as `live` */
 	bool fresh;              /* a frame came since the last tick of the live model */
 	uint64_t ticked_ms;      /* time of that tick */

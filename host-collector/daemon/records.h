@@ -4,8 +4,8 @@
  * the figures of each VM every `figures_every`. docs/fleet.md has the format.
  *
  * The record of an incident is written at once, and again when more is known: when an incident that
- * was reported while it lasted has ended, and when its recording is saved. Above the configured
- * rate, one record per second stands for the rest.
+ * was reported while it lasted has ended, and when its recording is saved. Incidents above the
+ * configured rate share a record, which is written once a second.
  */
 #ifndef DAEMON_RECORDS_H
 #define DAEMON_RECORDS_H
@@ -58,7 +58,7 @@ void records_firing(struct records_vm *v, const struct trigger_firing *firing);
  * in this folder, whose name still has the suffix INCIDENT_UNFINISHED. */
 void records_saved(struct records_vm *v, const struct incident *incident, const char *folder);
 
-/* What is known of the host, for metrics. The texts are borrowed until the next tick. */
+/* Gets what is known of the host, for metrics. The texts are borrowed until the next tick. */
 void records_host_get(const struct records *r, struct metrics_host *out);
 /* Returns false if there is no outbox. */
 bool records_stats(const struct records *r, struct outbox_stats *out);

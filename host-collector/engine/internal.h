@@ -206,7 +206,7 @@ int batches_missed(struct pipeline *p, struct stream *s, uint64_t time, uint64_t
  * malformed. */
 int batch_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, const uint8_t *payload,
 	       size_t len);
-/* The same with its events, which the function may change if a chord is set (codec.h). */
+/* Does the same for decoded events, which it may change if a chord is set (codec.h). */
 int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc, struct batch *b);
 
 /* Processes a content; an error of the sender is counted. These three return 0 or -ENOMEM. */

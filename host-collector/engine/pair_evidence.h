@@ -19,7 +19,7 @@ struct pair_window pair_window_of(const struct incident *incident);
 /* Adds a line for each of the REPORT_EVIDENCE_PAIRS - 1 definitions with the longest pairs: the
  * longest pair and the number of pairs. A last line counts the pairs of the others. Sorts `all`. */
 void pair_evidence_add(struct pair_found *all, size_t n, struct incident *incident);
-/* The same for what is known of the pairs of a live model; w: NULL if there are none. */
+/* Does the same for the pairs of a live model. w: NULL if there are none. */
 void pair_evidence_watched(const struct pair_watch *w, struct incident *incident);
 
 #endif

@@ -49,8 +49,8 @@ int pipeline_learn(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 int pipeline_learned(struct pipeline *p);
 int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		   const struct frame_view *frame);
-/* The same for a batch whose events are at hand (item->batch), without decoding. Live only. The
- * events are valid (batch_validate()); they are not changed. */
+/* Does the same as pipeline_frame() for a batch that is already decoded (item->batch). Live only.
+ * The events are valid (batch_validate()); they are not changed. */
 int pipeline_batch(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		   const struct frame_item *item);
 /*

@@ -67,7 +67,7 @@ void trace_thread(struct trace_file *f, uint32_t machine, uint64_t t, int32_t ti
 /* Each creates a track and returns its uuid. parent 0: none; siblings are shown in the order of
  * `rank`. */
 uint64_t trace_track_new(struct trace_file *f, uint64_t parent, const char *name, uint32_t rank);
-/* The same, of a counter of nanoseconds. */
+/* Does the same for a counter of nanoseconds. */
 uint64_t trace_counter_track_new(struct trace_file *f, uint64_t parent, const char *name,
 				 uint32_t rank);
 uint64_t trace_thread_track_new(struct trace_file *f, int32_t pid, int32_t tid, const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A thread that completes segments: waits until a file is on the disk, and then gives it its final
- * name. The daemon's loop does not wait for the disk. */
+/* Completes segments on a thread of its own: waits until a file is on the disk, and then gives it
+ * its final name. So the daemon's loop does not wait for the disk. */
 #ifndef FLEET_OUTBOX_FINISHER_H
 #define FLEET_OUTBOX_FINISHER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The folders of an outbox. */
+/* Makes the folders of an outbox. */
 #ifndef FLEET_OUTBOX_FOLDERS_H
 #define FLEET_OUTBOX_FOLDERS_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The files of the outbox: segments of JSON lines, and recordings that are evidence.
+ * Names and lists the files of the outbox: segments of JSON lines, and recordings that are
+ * evidence.
  *
  *   incidents-HOST_ID-BOOT_ID-SEQ.jsonl
  *   figures-HOST_ID-BOOT_ID-SEQ.jsonl

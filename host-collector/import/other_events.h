@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events of a foreign recording for which vcpuscope has no type. They become events like those that
- * a user chooses (proto/user_event.h): a description for each name, found while reading, and the
- * values of each hit. A description is complete only after the last hit: it has the fields that
- * every hit had; a field is a number if it was a number in every hit.
+ * Keeps the events of a foreign recording for which vcpuscope has no type. They become events like
+ * those that a user chooses (proto/user_event.h): a description for each name, found while reading,
+ * and the values of each hit. A description is complete only after the last hit: it has the fields
+ * that every hit had; a field is a number if it was a number in every hit.
  *
  * Bounded: OTHER_EVENTS_MAX names, VS_USER_FIELDS_MAX fields of each, and texts are cut. Values
  * need 16 bytes of memory each, texts more.

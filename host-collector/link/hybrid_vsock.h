@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The vsock of VMMs that carry it over Unix sockets (Firecracker, Cloud Hypervisor). The VMM
+ * Uses the vsock of VMMs that carry it over Unix sockets (Firecracker, Cloud Hypervisor). The VMM
  * listens at the PATH of its vsock device. If the guest connects to the host's port P, the VMM
  * connects to the socket `PATH_P`. A process of the host that wants port P of the guest connects to
  * PATH, sends "CONNECT P" and gets "OK N".

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Listeners on vsock ports that several VMs share. All agents connect to the same port, and a port
+ * Listens on vsock ports that several VMs share. All agents connect to the same port, and a port
  * can be bound only once. The host's kernel reports which guest a connection comes from (its CID),
  * so each connection is passed to the VM of that guest. A connection from another guest is refused;
  * the number of lines about this is limited. Runs on the caller's libuv loop; not thread-safe.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Names of the tasks of one machine, by boot of its kernel (0 is the first) and thread id. The
- * table is bounded: when it is full, the least recently named task is removed. */
+/* Keeps the names of the tasks of one machine, by boot of its kernel (0 is the first) and thread
+ * id. The table is bounded: when it is full, the least recently named task is removed. */
 #ifndef MODEL_NAMES_H
 #define MODEL_NAMES_H
 

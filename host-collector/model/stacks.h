@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Symbolized stacks by id, for STACK and TASK_STACK events. The least recently added are removed
- * when there are STACKS_MAX, or when they exceed STACKS_BYTES_MAX. */
+/* Keeps symbolized stacks by id, for STACK and TASK_STACK events. Removes the least recently added
+ * stack when there are STACKS_MAX, or when all exceed STACKS_BYTES_MAX. */
 #ifndef MODEL_STACKS_H
 #define MODEL_STACKS_H
 

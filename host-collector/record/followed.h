@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The VMs whose threads a capture follows, and the kernel's counts of their VM-exits. */
+/* Keeps the VMs whose threads a capture follows, and the kernel's counts of their VM-exits. */
 #ifndef RECORD_FOLLOWED_H
 #define RECORD_FOLLOWED_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tasks that belong to no VM, but whose hits of chosen events are recorded: threads, a process with
- * all processes that it starts, cgroups. */
+/* Finds the tasks that belong to no VM, but whose hits of chosen events are recorded: threads, a
+ * process with all processes that it starts, cgroups. */
 #ifndef RECORD_WATCHED_TASKS_H
 #define RECORD_WATCHED_TASKS_H
 

@@ -39,7 +39,7 @@ struct world_options {
 	bool agent_late;  /* the agent attaches later (life.h) */
 	bool shows_clock; /* about half of the runs contain the hypervisor's parameters of the
 			     guest's clock */
-	bool kvm_events;  /* in every run, else in about half of the runs */
+	bool kvm_events;  /* true: in every run; false: in about half of the runs */
 	bool jobs;        /* events of a user, with known pairs (jobs.h) */
 	struct sim_pace pace;
 	uint32_t n_vms, n_vcpus; /* VMs, and vCPUs of each; 0: 1 and WORLD_VCPUS */

@@ -11,7 +11,8 @@ struct duration_text {
 };
 /* Formats nanoseconds for people. Returns the text by value, for use in an argument list. */
 struct duration_text duration_text(int64_t ns);
-/* The same with three digits, for what may be short: "940 ns", "85.0 us", "1.86 ms", "12.0 s". */
+/* Does the same with three digits, for places with little room: "940 ns", "85.0 us", "1.86 ms",
+ * "12.0 s". */
 struct duration_text duration_digits(uint64_t ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The words for a culprit of a stall. Not escaped: guests and host tasks choose names. */
+/* Gives the words for a culprit of a stall. Not escaped: guests and host tasks choose names. */
 #ifndef VIEW_CULPRIT_TEXT_H
 #define VIEW_CULPRIT_TEXT_H
 

@@ -268,7 +268,8 @@ struct stall_facts {
 
 /* Returns true if the vCPU is kept from the guest in this state against the guest's will. */
 bool vcpu_state_denies(enum vcpu_state s);
-/* The same for a span; uses the presumed state if there is one. */
+/* Returns true if the vCPU is kept from the guest in this span against the guest's will. Uses the
+ * presumed state if there is one. */
 bool vcpu_span_denies(const struct vcpu_span *span);
 
 /* Clears the facts and begins a new interval of guest CPU `cpu` at `t`. */
