@@ -50,13 +50,20 @@ static struct chunk *chunk_in_hand(struct handover *h)
 	return &h->chunks[relay_filled(&h->relay)];
 }
 
-void handover_push(struct handover *h, const struct timeline_event *event)
+void handover_push(struct handover *h, const struct timeline_event *events, size_t n)
 {
-	struct chunk *c = chunk_in_hand(h);
+	while (n) {
+		struct chunk *c = chunk_in_hand(h);
+		size_t fit = n < CHUNK_EVENTS - c->n ? n : CHUNK_EVENTS - c->n;
 
-	c->events[c->n++] = *event;
-	if (c->n == CHUNK_EVENTS)
-		relay_publish(&h->relay);
+		for (size_t i = 0; i < fit; i++)
+			c->events[c->n + i] = events[i];
+		c->n += fit;
+		events += fit;
+		n -= fit;
+		if (c->n == CHUNK_EVENTS)
+			relay_publish(&h->relay);
+	}
 }
 
 void handover_fact(struct handover *h, const struct handover_fact *fact)

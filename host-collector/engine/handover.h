@@ -41,7 +41,7 @@ struct handover_fact {
 int handover_fact_give(struct model *m, const struct handover_fact *fact);
 
 /* The reader calls these instead of model_push() and handover_fact_give(). */
-void handover_push(struct handover *h, const struct timeline_event *event);
+void handover_push(struct handover *h, const struct timeline_event *events, size_t n);
 /* An error is ignored: it concerns a VM that the model does not know. */
 void handover_fact(struct handover *h, const struct handover_fact *fact);
 /* Waits until the taker has processed everything that was pushed. */

@@ -34,10 +34,26 @@ int pipeline_give(struct pipeline *p, const struct handover_fact *fact)
 	return 0;
 }
 
-static void push(struct pipeline *p, struct model *m, const struct timeline_event *e)
+static void push(struct pipeline *p, struct model *m, const struct timeline_event *events, size_t n)
 {
-	if (model_push(m, e) == -ENOMEM)
-		p->error = -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		/* other errors concern a malformed event */
+		if (model_push(m, &events[i]) == -ENOMEM)
+			p->error = -ENOMEM;
+	}
+}
+
+static void give(struct pipeline *p, const struct timeline_event *events, size_t n)
+{
+	if (p->handover)
+		handover_push(p->handover, events, n);
+	else
+		push(p, p->options.model, events, n);
+}
+
+static bool facts_due(const struct pipeline *p, struct host_ns t)
+{
+	return pauses_due(&p->pauses, t) || quotas_due(&p->quotas, t) || p->reboots_due;
 }
 
 /* Passes on what is known of the VMs besides events, up to and at `t`. */
@@ -57,29 +73,32 @@ static void early_facts_deliver(struct pipeline *p, struct host_ns t)
 	quotas_deliver(&p->early_quotas, p->options.early, t);
 }
 
-static void emit_merged(void *context, const struct timeline_event *e)
+static void emit_merged(void *context, const struct timeline_event *events, size_t n)
 {
 	struct pipeline *p = context;
 
 	if (!p->any_event) {
 		p->any_event = true;
-		p->first_event = e->t;
+		p->first_event = events[0].t;
 	}
-	p->last_event = e->t;
-	if (p->pauses.n || p->quotas.n || p->reboots_due)
-		facts_deliver(p, e->t);
-	if (p->handover)
-		handover_push(p->handover, e);
-	else
-		push(p, p->options.model, e);
+	p->last_event = events[n - 1].t;
+	/* Facts come between the events: until none is due in the burst, one by one. */
+	for (; n && facts_due(p, p->last_event); events++, n--) {
+		facts_deliver(p, events->t);
+		give(p, events, 1);
+	}
+	if (n)
+		give(p, events, n);
 }
 
-static void emit_early(void *context, const struct timeline_event *e)
+static void emit_early(void *context, const struct timeline_event *events, size_t n)
 {
 	struct pipeline *p = context;
 
-	early_facts_deliver(p, e->t);
-	push(p, p->options.early, e);
+	for (size_t i = 0; i < n; i++) {
+		early_facts_deliver(p, events[i].t);
+		push(p, p->options.early, &events[i], 1);
+	}
 }
 
 struct pipeline *pipeline_new(const struct pipeline_options *options)

@@ -257,6 +257,37 @@ static void run_drop_chunk(struct timeline *t, struct run *r)
 	chunk_put(t, c);
 }
 
+/* The number of the chunk's first events that are not younger than `until`, at least 1 and at most
+ * `count`. */
+static size_t burst_length(const struct chunk *c, int64_t until, size_t count)
+{
+	const struct timeline_event *events = &c->events[c->begin];
+	size_t n = 1;
+
+	if (count > c->end - c->begin)
+		count = c->end - c->begin;
+	while (n < count && events[n].t.ns <= until)
+		n++;
+	return n;
+}
+
+/* Emits the first `n` events of the run's first chunk. */
+static void burst_emit(struct timeline *t, struct run *r, size_t n, int64_t promised)
+{
+	struct chunk *c = r->first;
+	const struct timeline_event *events = &c->events[c->begin];
+
+	for (size_t i = n; i && events[i - 1].t.ns > promised; i--)
+		t->stats.forced++;
+	t->released = events[n - 1].t.ns;
+	t->stats.waiting_events -= n;
+	t->stats.merged += n;
+	c->begin += (uint32_t)n;
+	t->emit(t->context, events, n);
+	if (c->begin == c->end)
+		run_drop_chunk(t, r);
+}
+
 /*
  * Emits events up to `limit` (inclusive), but not more than `count` of them, in order. Those that
  * are younger than `promised` count as forced.
@@ -265,7 +296,7 @@ static void release(struct timeline *t, int64_t limit, int64_t promised, size_t 
 {
 	while (t->n_heap && t->heap[0].t <= limit && count) {
 		struct run *r = t->heap[0].run;
-		struct chunk *c = r->first;
+		const struct chunk *c;
 		int64_t burst = limit;
 
 		/* Until the runner-up's time, not into it: on a tie the heap decides. */
@@ -274,18 +305,11 @@ static void release(struct timeline *t, int64_t limit, int64_t promised, size_t 
 				burst = t->heap[i].t - (t->heap[i].t > INT64_MIN);
 		}
 		do {
-			const struct timeline_event *e = &c->events[c->begin++];
+			const size_t n = burst_length(r->first, burst, count);
 
-			t->released = e->t.ns;
-			t->stats.forced += e->t.ns > promised;
-			t->stats.waiting_events--;
-			t->stats.merged++;
-			t->emit(t->context, e);
-			count--;
-			if (c->begin == c->end) {
-				run_drop_chunk(t, r);
-				c = r->first;
-			}
+			burst_emit(t, r, n, promised);
+			count -= n;
+			c = r->first;
 		} while (c && count && c->events[c->begin].t.ns <= burst);
 		if (c) {
 			t->heap[0].t = c->events[c->begin].t.ns;

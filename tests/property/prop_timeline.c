@@ -42,10 +42,8 @@ struct output {
 	uint8_t *seen; /* by the event's arg0 */
 };
 
-static void collect(void *context, const struct timeline_event *e)
+static void collect_one(struct output *o, const struct timeline_event *e)
 {
-	struct output *o = context;
-
 	if (e->t.ns < o->last)
 		fail_msg("seed %llu: time ran back", (unsigned long long)o->seed);
 	o->last = e->t.ns;
@@ -57,6 +55,12 @@ static void collect(void *context, const struct timeline_event *e)
 		fail_msg("seed %llu: event %llu came twice", (unsigned long long)o->seed,
 			 (unsigned long long)e->event.arg0);
 	o->n++;
+}
+
+static void collect(void *context, const struct timeline_event *events, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		collect_one(context, &events[i]);
 }
 
 /* One run of the world; honest: sources promise only what they keep, and nobody falls silent. */

@@ -95,7 +95,7 @@ static void *events_push(void *context)
 			.event = {.type = VS_EVENT_SCHED_WAKEUP, .cpu = 0, .arg0 = i},
 		};
 
-		handover_push(r->handover, &e);
+		handover_push(r->handover, &e, 1);
 		if (i % ADVANCE_EVERY == 0)
 			handover_fact(r->handover,
 				      &(struct handover_fact){HANDOVER_ADVANCE, .now = e.t});

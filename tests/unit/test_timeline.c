@@ -17,14 +17,18 @@ struct log {
 	size_t n;
 };
 
-static void log_event(void *context, const struct timeline_event *e)
+static void log_events(void *context, const struct timeline_event *events, size_t n)
 {
 	struct log *log = context;
 
-	assert_true(log->n < sizeof(log->events) / sizeof(log->events[0]));
-	if (log->n)
-		assert_true(log->events[log->n - 1].t.ns <= e->t.ns);
-	log->events[log->n++] = *e;
+	assert_true(n > 0);
+	for (size_t i = 0; i < n; i++) {
+		assert_true(log->n < sizeof(log->events) / sizeof(log->events[0]));
+		if (log->n)
+			assert_true(log->events[log->n - 1].t.ns <= events[i].t.ns);
+		assert_int_equal(events[i].source, events[0].source);
+		log->events[log->n++] = events[i];
+	}
 }
 
 static struct timeline_event event_at(uint32_t source, uint16_t cpu, int64_t t)
@@ -60,7 +64,7 @@ static int setup_with(void **state, size_t memory_bytes, int64_t silence_limit_n
 	struct timeline_options options = {.memory_bytes = memory_bytes,
 					   .silence_limit_ns = silence_limit_ns};
 
-	f->timeline = timeline_new(&options, log_event, &f->log);
+	f->timeline = timeline_new(&options, log_events, &f->log);
 	assert_non_null(f->timeline);
 	assert_int_equal(timeline_add_source(f->timeline, 0), 0);
 	assert_int_equal(timeline_add_source(f->timeline, 1), 0);
