@@ -102,7 +102,7 @@ void lru_age(struct lru *l, uint32_t slot)
 
 void lru_remove(struct lru *l, uint32_t slot)
 {
-	uint32_t hole = find_bucket(l, l->entries[slot].key), b = hole;
+	uint32_t hole = l->entries[slot].bucket, b = hole;
 
 	/* Backward shift: close the gap so that probing needs no tombstones. */
 	for (;;) {
@@ -114,6 +114,7 @@ void lru_remove(struct lru *l, uint32_t slot)
 		home = bucket_of(l, l->entries[l->buckets[b] - 1].key);
 		if (((b - home) & l->mask) >= ((b - hole) & l->mask)) {
 			l->buckets[hole] = l->buckets[b];
+			l->entries[l->buckets[b] - 1].bucket = hole;
 			hole = b;
 		}
 	}
@@ -147,6 +148,7 @@ static uint32_t slot_give(struct lru *l, uint64_t key, uint32_t bucket)
 	else
 		slot = l->begun++;
 	l->entries[slot].key = key;
+	l->entries[slot].bucket = bucket;
 	l->entries[slot].used = true;
 	l->buckets[bucket] = slot + 1;
 	link_newest(l, slot);

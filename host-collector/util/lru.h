@@ -18,6 +18,7 @@ enum { LRU_RECENT = 8 }; /* a power of two */
 struct lru_entry {
 	uint64_t key;
 	uint32_t newer, older;
+	uint32_t bucket; /* that leads here */
 	bool used;
 };
 
