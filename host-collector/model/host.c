@@ -89,7 +89,7 @@ void host_finish(struct model *m)
 static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from, uint64_t lost)
 {
 	struct pcpu *p = &m->pcpus[cpu];
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 	enum unknown_reason why = lost ? UNKNOWN_LOST : UNKNOWN_NOT_RECORDED;
 
 	if (!lost || lost > LOST_MANY)
@@ -105,7 +105,7 @@ static void loss_begin(struct model *m, uint16_t cpu, struct host_ns from, uint6
 		if (exposed(m, v)) {
 			holder_account(m, v, from);
 			v->gap_why = why;
-			vcpu_unsure(v, from, cpu, lost, &sink);
+			vcpu_unsure(v, from, cpu, lost, sink);
 			waiter_update(m, v);
 		}
 	});
@@ -145,13 +145,13 @@ static void loss_end(struct model *m, uint16_t cpu, struct host_ns t)
  * certain. */
 static void vcpu_moved(struct model *m, struct vcpu *v, struct host_ns t)
 {
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 
 	if (v->state != THREAD_RUNNING && exposed(m, v)) {
 		if (m->n_lossy > VCPU_DOUBTS)
-			vcpu_unsure(v, t, VS_CPUS_MAX, LOST_MANY, &sink);
+			vcpu_unsure(v, t, VS_CPUS_MAX, LOST_MANY, sink);
 		for (unsigned i = 0; i < m->n_lossy && i < VCPU_DOUBTS; i++)
-			vcpu_unsure(v, t, m->lossy[i], m->pcpus[m->lossy[i]].lost, &sink);
+			vcpu_unsure(v, t, m->lossy[i], m->pcpus[m->lossy[i]].lost, sink);
 	}
 	waiter_update(m, v);
 }
@@ -172,7 +172,7 @@ static void host_switch(struct model *m, struct host_ns t, const struct vs_event
 {
 	struct pcpu *p = &m->pcpus[e->cpu];
 	struct vcpu *in = vcpu_of_thread(m, e->pid2);
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 
 	tenure_add(p, t, e->pid);
 	pcpu_account(p, t, e->pid);
@@ -183,11 +183,11 @@ static void host_switch(struct model *m, struct host_ns t, const struct vs_event
 	if (out) {
 		const struct vcpu_signal *signal = &((struct vm_vcpu *)out)->vm->signal;
 
-		vcpu_switch_out(out, t, e->cpu, (uint32_t)ev_sched_switch_state(e), signal, &sink);
+		vcpu_switch_out(out, t, e->cpu, (uint32_t)ev_sched_switch_state(e), signal, sink);
 		vcpu_moved(m, out, t);
 	}
 	if (in) {
-		vcpu_switch_in(in, t, e->cpu, p->tenures, &sink);
+		vcpu_switch_in(in, t, e->cpu, p->tenures, sink);
 		vcpu_moved(m, in, t);
 	}
 }
@@ -214,13 +214,13 @@ static void monitor_woken(struct model *m, struct host_ns t, const struct vs_eve
 
 static void host_wakeup(struct model *m, struct host_ns t, const struct vs_event *e, struct vcpu *v)
 {
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 
 	if (!v)
 		monitor_woken(m, t, e);
 	if (!v || ev_sched_wakeup_cpu(e) >= VS_CPUS_MAX)
 		return;
-	vcpu_woken(v, t, (uint16_t)ev_sched_wakeup_cpu(e), e->pid2, &sink);
+	vcpu_woken(v, t, (uint16_t)ev_sched_wakeup_cpu(e), e->pid2, sink);
 	vcpu_moved(m, v, t);
 }
 
@@ -241,12 +241,12 @@ static void host_migrate(struct model *m, struct host_ns t, const struct vs_even
 
 static void host_exit(struct model *m, struct host_ns t, const struct vs_event *e, struct vcpu *v)
 {
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 
 	names_event(&m->names, 0, e);
 	if (!v)
 		return;
-	vcpu_exited(v, t, &sink);
+	vcpu_exited(v, t, sink);
 	waiter_update(m, v);
 }
 
@@ -299,7 +299,7 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 	const enum vs_stack_role role = (enum vs_stack_role)ev_stack_role(e);
 	const int64_t wait_ns = (int64_t)ev_stack_wait_ns(e);
 	struct vcpu *v = vcpu_of_thread(m, ev_stack_explains(e));
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 
 	(void)of; /* who caused it; it explains a wait of another thread */
 	if (!v || role == VS_STACK_SAMPLE || role == VS_STACK_LOOK)
@@ -309,7 +309,7 @@ static void host_stack(struct model *m, struct host_ns t, const struct vs_event 
 		stack_due(((struct vm_vcpu *)v)->vm, wait_ns);
 	if (role == VS_STACK_SHORT)
 		shorts_sampled(((struct vm_vcpu *)v)->vm);
-	vcpu_stack(v, t, e->pid, (uint32_t)ev_stack_id(e), role, wait_ns, &sink);
+	vcpu_stack(v, t, e->pid, (uint32_t)ev_stack_id(e), role, wait_ns, sink);
 	waiter_update(m, v);
 }
 
@@ -321,7 +321,7 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 		[VS_EVENT_KVM_USERSPACE_EXIT] = MODE_VMM,
 	};
 	const struct vcpu_exit exit = {.reason = ev_kvm_exit_reason(e), .isa = ev_kvm_exit_isa(e)};
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 	struct vm *vm;
 
 	if (!v)
@@ -341,7 +341,7 @@ static void host_kvm(struct model *m, struct host_ns t, const struct vs_event *e
 		if (t.ns < v->open.begin.ns)
 			t = v->open.begin;
 	}
-	vcpu_kvm(v, t, e->cpu, modes[e->type], &exit, &sink);
+	vcpu_kvm(v, t, e->cpu, modes[e->type], &exit, sink);
 	waiter_update(m, v);
 }
 
@@ -361,12 +361,12 @@ static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
 /* Another task is seen on the CPU: a thread that may have run there unseen no longer does. */
 static void turn_close(struct model *m, struct host_ns t, const struct vs_event *e)
 {
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 
 	m->pcpus[e->cpu].turn_open = false;
 	EACH_VCPU(m, v, {
 		if (v->tid != e->pid && v->tid != e->pid2)
-			vcpu_turn_over(v, t, e->cpu, &sink);
+			vcpu_turn_over(v, t, e->cpu, sink);
 	});
 }
 

@@ -29,6 +29,8 @@ struct model {
 	bool started;
 	struct host_ns begin, now;
 	struct audiences audiences;
+	struct vcpu_sink vcpu_sink; /* of the state machines; they lead to the audiences */
+	struct guest_cpu_sink guest_cpu_sink;
 	struct worker *worker; /* NULL: all observers run on the caller's thread */
 	bool observing_on_worker;
 	struct window *window;  /* window of the observers that are added now; NULL: they receive
@@ -36,6 +38,7 @@ struct model {
 	struct window *windows; /* list of all windows */
 	size_t n_vms;
 	struct vm *vms[MODEL_VMS_MAX];
+	bool host_seen; /* an event of the host has come since the last VM was added */
 	bool notes_lost;
 	size_t n_distrusted;
 	uint32_t distrusted[MODEL_VMS_MAX]; /* ids of guests (model_guest_distrust) */
@@ -88,7 +91,6 @@ static inline struct vm *vm_find(const struct model *m, uint32_t id)
 	}
 	return NULL;
 }
-struct vcpu_sink vcpu_sink_of(const struct model *m);
 /* Returns true if the guest CPU's last task was the one that takes a CPU offline, so its state at
  * `t`, after its last event, is unknown. */
 bool guest_cpu_may_be_offline(const struct vm *vm, const struct guest_cpu *c, struct host_ns t);

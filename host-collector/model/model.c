@@ -14,12 +14,96 @@
 #include "host-collector/model/worker.h"
 #include "host-collector/model/internal.h"
 
+/* ---- callbacks of the state machines ---- */
+
+static void on_vcpu_span(void *context, const struct vcpu_span *span)
+{
+	struct model *m = context;
+
+	EMIT(&m->audiences, vcpu_span, span);
+}
+
+static void on_guest_span(void *context, const struct guest_span *span)
+{
+	struct model *m = context;
+
+	EMIT(&m->audiences, guest_span, span);
+}
+
+static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
+{
+	struct model *m = context;
+
+	EMIT(&m->audiences, guest_interrupt, interrupt);
+}
+
+static enum guest_account account_of(void *context, const struct vcpu *v, struct host_ns t)
+{
+	const struct vm_vcpu *vv = (const struct vm_vcpu *)v;
+	const struct guest_cpu *c = vv->guest_cpu < 0 ? NULL : vv->vm->cpus[vv->guest_cpu];
+
+	if (!c || guest_cpu_may_be_offline(vv->vm, c, t))
+		return GUEST_ACCOUNT_UNKNOWN;
+	return guest_cpu_account(c, t, ((const struct model *)context)->now);
+}
+
+static bool paused_at(void *context, const struct vcpu *v, struct host_ns t, struct vcpu_span *span)
+{
+	const struct vm *vm = ((const struct vm_vcpu *)v)->vm;
+	bool paused = t.ns >= vm->pause_begin.ns && (vm->paused || t.ns < vm->pause_end.ns);
+
+	(void)context;
+	span->migrates = paused && vm->pause_migrates;
+	span->asker_pid = paused && !vm->pause_migrates ? vm->pause_asker : 0;
+	return paused;
+}
+
+static enum wait_class class_of(void *context, const struct vcpu *v, uint32_t id)
+{
+	struct model *m = context;
+
+	return stacks_wait_class(&m->stacks, id, ((const struct vm_vcpu *)v)->vm->kvm);
+}
+
+/* Keeps the holders of a wait that is over. Without memory for them, the longest is known. */
+static void on_crowd(void *context, const struct vcpu_holder *holders, unsigned n,
+		     struct vcpu_span *span)
+{
+	struct model *m = context;
+
+	if (!m->crowd)
+		m->crowd = calloc(1, sizeof(*m->crowd));
+	if (!m->crowd)
+		return;
+	span->crowd = m->crowd;
+	span->crowd_first = m->crowd->n;
+	for (unsigned i = 0; i < n; i++) {
+		if (holders[i].pid)
+			crowd_add(m->crowd, &holders[i]);
+	}
+	span->n_crowd = (uint32_t)(m->crowd->n - span->crowd_first);
+}
+
+static void sinks_init(struct model *m)
+{
+	m->vcpu_sink = (struct vcpu_sink){.span = on_vcpu_span,
+					  .account = account_of,
+					  .paused = paused_at,
+					  .wait_class = class_of,
+					  .crowd = on_crowd,
+					  .context = m};
+	m->guest_cpu_sink = (struct guest_cpu_sink){on_guest_span, on_guest_interrupt, m};
+}
+
+/* ---- the whole ---- */
+
 struct model *model_new(void)
 {
 	struct model *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
+	sinks_init(m);
 	m->by_thread = calloc(THREADS_INDEXED, sizeof(struct vm_vcpu *));
 	m->user_events = user_events_new();
 	if (!m->by_thread || !m->user_events || lru_init(&m->threads, THREADS_INDEXED) ||
@@ -123,91 +207,6 @@ static void changes_end(struct model *m)
 		worker_resume(m->worker);
 }
 
-/* ---- callbacks of the state machines ---- */
-
-static void on_vcpu_span(void *context, const struct vcpu_span *span)
-{
-	struct model *m = context;
-
-	EMIT(&m->audiences, vcpu_span, span);
-}
-
-static void on_guest_span(void *context, const struct guest_span *span)
-{
-	struct model *m = context;
-
-	EMIT(&m->audiences, guest_span, span);
-}
-
-static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
-{
-	struct model *m = context;
-
-	EMIT(&m->audiences, guest_interrupt, interrupt);
-}
-
-static enum guest_account account_of(void *context, const struct vcpu *v, struct host_ns t)
-{
-	const struct vm_vcpu *vv = (const struct vm_vcpu *)v;
-	const struct guest_cpu *c = vv->guest_cpu < 0 ? NULL : vv->vm->cpus[vv->guest_cpu];
-
-	if (!c || guest_cpu_may_be_offline(vv->vm, c, t))
-		return GUEST_ACCOUNT_UNKNOWN;
-	return guest_cpu_account(c, t, ((const struct model *)context)->now);
-}
-
-static bool paused_at(void *context, const struct vcpu *v, struct host_ns t, struct vcpu_span *span)
-{
-	const struct vm *vm = ((const struct vm_vcpu *)v)->vm;
-	bool paused = t.ns >= vm->pause_begin.ns && (vm->paused || t.ns < vm->pause_end.ns);
-
-	(void)context;
-	span->migrates = paused && vm->pause_migrates;
-	span->asker_pid = paused && !vm->pause_migrates ? vm->pause_asker : 0;
-	return paused;
-}
-
-static enum wait_class class_of(void *context, const struct vcpu *v, uint32_t id)
-{
-	struct model *m = context;
-
-	return stacks_wait_class(&m->stacks, id, ((const struct vm_vcpu *)v)->vm->kvm);
-}
-
-/* Keeps the holders of a wait that is over. Without memory for them, the longest is known. */
-static void on_crowd(void *context, const struct vcpu_holder *holders, unsigned n,
-		     struct vcpu_span *span)
-{
-	struct model *m = context;
-
-	if (!m->crowd)
-		m->crowd = calloc(1, sizeof(*m->crowd));
-	if (!m->crowd)
-		return;
-	span->crowd = m->crowd;
-	span->crowd_first = m->crowd->n;
-	for (unsigned i = 0; i < n; i++) {
-		if (holders[i].pid)
-			crowd_add(m->crowd, &holders[i]);
-	}
-	span->n_crowd = (uint32_t)(m->crowd->n - span->crowd_first);
-}
-
-struct vcpu_sink vcpu_sink_of(const struct model *m)
-{
-	return (struct vcpu_sink){.span = on_vcpu_span,
-				  .account = account_of,
-				  .paused = paused_at,
-				  .wait_class = class_of,
-				  .crowd = on_crowd,
-				  .context = (void *)m};
-}
-
-static struct guest_cpu_sink guest_cpu_sink_of(struct model *m)
-{
-	return (struct guest_cpu_sink){on_guest_span, on_guest_interrupt, m};
-}
-
 /* ---- VMs ---- */
 
 /* From now on nothing is known of it; if it has been taken offline, since its last event. */
@@ -223,25 +222,25 @@ static void guest_cpu_end(struct model *m, struct vm *vm, uint16_t cpu)
 		.event = {.cpu = cpu, .type = VS_EVENT_LOST},
 	};
 	const bool offline = model_guest_cpu_offline(m, vm->id, cpu);
-	struct guest_cpu_sink sink = guest_cpu_sink_of(m);
+	const struct guest_cpu_sink *sink = &m->guest_cpu_sink;
 
 	if (!vm->cpus[cpu])
 		return;
 	EMIT(&m->audiences, guest_instant, &end);
 	if (offline)
-		guest_cpu_forget(vm->cpus[cpu], &sink);
+		guest_cpu_forget(vm->cpus[cpu], sink);
 	else
-		guest_cpu_event(vm->cpus[cpu], m->now, &end.event, &sink);
+		guest_cpu_event(vm->cpus[cpu], m->now, &end.event, sink);
 }
 
 static void vcpu_retire(struct model *m, struct vm *vm, size_t position)
 {
 	struct vcpu *v = &vm->vcpus[position]->v;
 	const int cpu = vm->vcpus[position]->guest_cpu;
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 	uint32_t slot = lru_find(&m->threads, (uint32_t)v->tid);
 
-	vcpu_finish(v, m->now, &sink);
+	vcpu_finish(v, m->now, sink);
 	if (cpu >= 0)
 		guest_cpu_end(m, vm, (uint16_t)cpu);
 	waiter_unlink(v);
@@ -300,6 +299,7 @@ static int vm_set(struct model *m, const struct message_vm_info *info)
 		if (!vm)
 			return -ENOMEM;
 		m->vms[m->n_vms++] = vm;
+		m->host_seen = false;
 	}
 	memcpy(vm->name, info->name, sizeof(vm->name));
 	vm->name[sizeof(vm->name) - 1] = 0;
@@ -488,12 +488,12 @@ int model_quota(struct model *m, const struct quota_reading *reading)
 {
 	struct vm *vm = vm_find(m, reading->vm);
 	struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, reading->vcpu) : NULL;
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 
 	if (!vv)
 		return -ENOENT;
 	vm->data.quota = true;
-	vcpu_quota(&vv->v, reading, quota_waits_of(vm, reading, &sink), &sink);
+	vcpu_quota(&vv->v, reading, quota_waits_of(vm, reading, sink), sink);
 	return 0;
 }
 
@@ -565,7 +565,7 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 		.type = (enum vs_event_type)e->type,
 		.event = *e,
 	};
-	struct guest_cpu_sink sink = guest_cpu_sink_of(m);
+	const struct guest_cpu_sink *sink = &m->guest_cpu_sink;
 	uint64_t target = e->cpu; /* the CPU that it concerns */
 	struct guest_cpu *cpu;
 
@@ -605,7 +605,7 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 	if (e->type != VS_EVENT_LOST)
 		guest_cpu_error(cpu, m->now, event->err_ns);
 	cpu->boot = vm->boot;
-	guest_cpu_event(cpu, m->now, e, &sink);
+	guest_cpu_event(cpu, m->now, e, sink);
 	return 0;
 }
 
@@ -613,9 +613,9 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 
 static void release(struct model *m)
 {
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 
-	EACH_VCPU(m, v, vcpu_release(v, m->now, false, &sink));
+	EACH_VCPU(m, v, vcpu_release(v, m->now, false, sink));
 	m->next_release.ns = m->now.ns + MODEL_HOLD_NS / 8;
 }
 
@@ -627,6 +627,13 @@ static void start(struct model *m, struct host_ns t)
 	for (size_t i = 0; i < VS_CPUS_MAX; i++)
 		m->pcpus[i].last = t;
 	EACH_VCPU(m, v, v->open.begin = v->open.end = t);
+}
+
+static void host_seen(struct model *m)
+{
+	m->host_seen = true;
+	for (size_t i = 0; i < m->n_vms; i++)
+		m->vms[i]->data.host_events = true;
 }
 
 int model_push(struct model *m, const struct timeline_event *event)
@@ -649,8 +656,8 @@ int model_push(struct model *m, const struct timeline_event *event)
 		release(m);
 	if (vm)
 		return guest_event(m, vm, event);
-	for (size_t i = 0; i < m->n_vms; i++)
-		m->vms[i]->data.host_events = true;
+	if (!m->host_seen)
+		host_seen(m);
 	of = vcpu_of_thread(m, event->event.pid);
 	host_presence(m, event, of);
 	host_event(m, event, of);
@@ -669,18 +676,18 @@ void model_advance(struct model *m, struct host_ns now)
 
 static void finish(struct model *m)
 {
-	struct vcpu_sink sink = vcpu_sink_of(m);
-	struct guest_cpu_sink guest_sink = guest_cpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
+	const struct guest_cpu_sink *guest_sink = &m->guest_cpu_sink;
 
 	host_finish(m);
-	EACH_VCPU(m, v, vcpu_finish(v, m->now, &sink));
+	EACH_VCPU(m, v, vcpu_finish(v, m->now, sink));
 	for (size_t i = 0; i < m->n_vms; i++) {
 		for (size_t k = 0; k < VS_CPUS_MAX; k++) {
 			if (!m->vms[i]->cpus[k])
 				continue;
 			if (model_guest_cpu_offline(m, m->vms[i]->id, (uint16_t)k))
 				guest_cpu_end(m, m->vms[i], (uint16_t)k);
-			guest_cpu_finish(m->vms[i]->cpus[k], m->now, &guest_sink);
+			guest_cpu_finish(m->vms[i]->cpus[k], m->now, guest_sink);
 		}
 	}
 	EMIT(&m->audiences, advance, m->now);

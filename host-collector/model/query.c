@@ -154,12 +154,12 @@ int model_vcpu_current(const struct model *m, uint32_t vm_id, uint32_t vcpu, str
 {
 	const struct vm *vm = vm_find(m, vm_id);
 	const struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, vcpu) : NULL;
-	struct vcpu_sink sink = vcpu_sink_of(m);
+	const struct vcpu_sink *sink = &m->vcpu_sink;
 	const struct pcpu *p;
 
 	if (!vv)
 		return -ENOENT;
-	*out = vcpu_current(&vv->v, m->now, &sink);
+	*out = vcpu_current(&vv->v, m->now, sink);
 	p = &m->pcpus[vv->v.open.pcpu];
 	if (out->state == VCPU_RUNNABLE && p->current_known &&
 	    p->switched.ns >= vv->v.open.begin.ns) {
