@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock/sample.h"
+#include "host-collector/daemon/child.h"
 #include "host-collector/daemon/disk.h"
 
 enum {
@@ -37,11 +37,11 @@ struct incident_job {
 	char folder[DISK_PATH_MAX - 32]; /* room for ".part/" and a file's name */
 	enum job_state state;
 	size_t step;
-	bool runs; /* a process, and its handle is open */
+	bool runs; /* a process, or it is not closed yet */
 	bool late; /* it was killed */
 	bool dropped;
 	uint64_t began_ms;
-	uv_process_t process;
+	struct child process;
 	struct incident_job *next;
 };
 
@@ -136,9 +136,9 @@ static size_t count(const struct incident_jobs *j, enum job_state state)
 
 static void job_next(struct incident_job *job);
 
-static void on_process_closed(uv_handle_t *handle)
+static void on_process_closed(void *context)
 {
-	struct incident_job *job = handle->data;
+	struct incident_job *job = context;
 	struct incident_jobs *j = job->jobs;
 
 	job->runs = false;
@@ -148,9 +148,9 @@ static void on_process_closed(uv_handle_t *handle)
 		job_next(job);
 }
 
-static void on_process_exit(uv_process_t *process, int64_t status, int signal)
+static void on_process_exit(void *context, int status, int signal)
 {
-	struct incident_job *job = process->data;
+	struct incident_job *job = context;
 	const bool reported = job->state == JOB_REPORTS && status == REPORT_CANNOT_TELL;
 	const char *what = job->state == JOB_NOTIFIES ? "the notification command"
 						      : reports[job->step - 1].file;
@@ -161,39 +161,25 @@ static void on_process_exit(uv_process_t *process, int64_t status, int signal)
 		say(job, "%s: %s took too long and was ended", job->folder, what);
 	else if (signal || (status && !reported))
 		say(job, "%s: %s failed (%s %d)", job->folder, what,
-		    signal ? "signal" : "exit code", signal ? signal : (int)status);
-	uv_close((uv_handle_t *)process, on_process_closed);
+		    signal ? "signal" : "exit code", signal ? signal : status);
 }
 
-/* input: a file for its standard input, or NULL. The handle is open in any case. */
+/* input: a file for its standard input, or NULL. on_process_closed() is called in any case. */
 static void process_start(struct incident_job *job, const char *program, char **args,
 			  const char *input)
 {
 	int fd = input ? open(input, O_RDONLY | O_CLOEXEC) : -1, err;
-	uv_stdio_container_t files[3] = {
-		{.flags = fd < 0 ? UV_IGNORE : UV_INHERIT_FD, .data.fd = fd},
-		{.flags = UV_IGNORE},
-		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-	};
-	const uv_process_options_t options = {
-		.exit_cb = on_process_exit,
-		.file = program,
-		.args = args,
-		.stdio_count = 3,
-		.stdio = files,
-	};
 
-	job->process.data = job;
+	job->process = (struct child){
+		.ended = on_process_exit, .closed = on_process_closed, .context = job};
 	job->runs = true;
 	job->late = false;
 	job->began_ms = clock_monotonic_ms();
-	err = uv_spawn(job->jobs->loop, &job->process, &options);
+	err = child_start(&job->process, job->jobs->loop, program, args, fd, -1);
 	if (fd >= 0)
 		close(fd);
-	if (!err)
-		return;
-	say(job, "%s: %s: %s", job->folder, program, uv_strerror(err));
-	uv_close((uv_handle_t *)&job->process, on_process_closed);
+	if (err)
+		say(job, "%s: %s: %s", job->folder, program, strerror(-err));
 }
 
 static void report_start(struct incident_job *job)
@@ -220,7 +206,7 @@ static void report_start(struct incident_job *job)
 	}
 	job->step++;
 	process_start(job, "/proc/self/exe", args, NULL);
-	if (uv_is_active((uv_handle_t *)&job->process))
+	if (job->process.pid)
 		setpriority(PRIO_PROCESS, (id_t)job->process.pid, REPORT_NICE);
 }
 
@@ -335,8 +321,7 @@ void incident_jobs_drop(struct incident_jobs *j, const char *folder)
 		job_free(job);
 	} else if (job && job->state == JOB_REPORTS) {
 		job->dropped = true;
-		if (uv_is_active((uv_handle_t *)&job->process))
-			uv_process_kill(&job->process, SIGKILL);
+		child_kill(&job->process);
 	}
 }
 
@@ -354,11 +339,10 @@ void incident_jobs_tick(struct incident_jobs *j)
 		const uint64_t most =
 			job->state == JOB_NOTIFIES ? NOTIFICATION_MS_MAX : REPORT_MS_MAX;
 
-		if (!job->runs || job->late || now - job->began_ms < most ||
-		    !uv_is_active((uv_handle_t *)&job->process))
+		if (!job->process.pid || job->late || now - job->began_ms < most)
 			continue;
 		job->late = true;
-		uv_process_kill(&job->process, SIGKILL);
+		child_kill(&job->process);
 	}
 	queue_serve(j);
 }
@@ -388,8 +372,7 @@ void incident_jobs_close(struct incident_jobs *j)
 	}
 	j->closing = true;
 	for (struct incident_job *job = j->first; job; job = job->next) {
-		if (uv_is_active((uv_handle_t *)&job->process))
-			uv_process_kill(&job->process, SIGKILL);
+		child_kill(&job->process);
 	}
 	if (!j->first)
 		free(j);

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <json.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "host-collector/daemon/child.h"
 #include "host-collector/daemon/trigger.h"
 #include "host-collector/daemon/flight.h"
 #include "host-collector/daemon/libvirt_helper.h"
@@ -37,9 +37,9 @@ struct libvirt_feed {
 	uv_loop_t *loop;
 	struct vm_source source;
 	char uri[256];
-	uv_process_t process;
+	struct child process;
 	uv_pipe_t in, out; /* its standard input and output */
-	int open;          /* handles of the three */
+	int open;          /* of the three, those that are not closed yet */
 	bool closing, starting_later;
 	uint64_t again_ms;
 	char line[LINE_MAX_BYTES], buffer[4096];
@@ -275,34 +275,45 @@ bool libvirt_feed_possible(void)
 	return !sibling_path(PROGRAM, path, sizeof(path));
 }
 
-static void handle_closed(uv_handle_t *handle)
+static void part_closed(struct libvirt_feed *f)
 {
-	struct libvirt_feed *f = handle->data;
-
 	if (--f->open == 0 && f->closing)
 		free(f);
 }
 
-static void process_drop(struct libvirt_feed *f)
+static void on_pipe_closed(uv_handle_t *handle)
 {
-	if (!uv_is_closing((uv_handle_t *)&f->in))
-		uv_close((uv_handle_t *)&f->in, handle_closed);
-	if (!uv_is_closing((uv_handle_t *)&f->out))
-		uv_close((uv_handle_t *)&f->out, handle_closed);
-	if (!uv_is_closing((uv_handle_t *)&f->process))
-		uv_close((uv_handle_t *)&f->process, handle_closed);
+	part_closed(handle->data);
 }
 
-static void on_exit_seen(uv_process_t *process, int64_t status, int number)
+static void on_process_closed(void *context)
 {
-	struct libvirt_feed *f = process->data;
+	part_closed(context);
+}
+
+static void pipes_drop(struct libvirt_feed *f)
+{
+	if (!uv_is_closing((uv_handle_t *)&f->in))
+		uv_close((uv_handle_t *)&f->in, on_pipe_closed);
+	if (!uv_is_closing((uv_handle_t *)&f->out))
+		uv_close((uv_handle_t *)&f->out, on_pipe_closed);
+}
+
+static void start_later(struct libvirt_feed *f)
+{
+	pipes_drop(f);
+	f->starting_later = true;
+	f->again_ms = uv_now(f->loop) + AGAIN_MS;
+}
+
+static void on_exit_seen(void *context, int status, int number)
+{
+	struct libvirt_feed *f = context;
 
 	if (!f->closing)
 		vm_source_say(&f->source, "", PROGRAM " ended (%s %d); it is started again",
-			      number ? "signal" : "exit code", number ? number : (int)status);
-	process_drop(f);
-	f->starting_later = true;
-	f->again_ms = uv_now(f->loop) + AGAIN_MS;
+			      number ? "signal" : "exit code", number ? number : status);
+	start_later(f);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *out)
@@ -330,41 +341,51 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 	}
 }
 
+/* we_read: the direction. *its: the process's end. */
+static int pipe_make(uv_pipe_t *ours, bool we_read, int *its)
+{
+	int ends[2], err = uv_pipe(ends, 0, 0);
+
+	if (err)
+		return err;
+	*its = ends[we_read];
+	err = uv_pipe_open(ours, ends[!we_read]);
+	if (err)
+		close(ends[!we_read]);
+	return err;
+}
+
 static void process_start(struct libvirt_feed *f)
 {
 	char path[PATH_MAX];
 	char *args[] = {(char[]){PROGRAM}, (char[]){"follow"}, f->uri, NULL};
-	uv_stdio_container_t files[3] = {
-		{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&f->in},
-		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&f->out},
-		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-	};
-	const uv_process_options_t options = {
-		.exit_cb = on_exit_seen,
-		.file = path,
-		.args = args,
-		.stdio_count = 3,
-		.stdio = files,
-	};
-	int err;
+	int in = -1, out = -1, err;
 
 	f->starting_later = false;
 	f->len = 0;
 	uv_pipe_init(f->loop, &f->in, 0);
 	uv_pipe_init(f->loop, &f->out, 0);
-	f->process.data = f->in.data = f->out.data = f;
-	f->open = 3;
-	/* Whatever comes of this: uv_spawn initialises its handle, and fails for the same reason.
-	 */
-	(void)sibling_path(PROGRAM, path, sizeof(path));
-	err = uv_spawn(f->loop, &f->process, &options);
+	f->in.data = f->out.data = f;
+	f->open = 2;
+	f->process =
+		(struct child){.ended = on_exit_seen, .closed = on_process_closed, .context = f};
+	(void)sibling_path(PROGRAM, path, sizeof(path)); /* the start fails for the same reason */
+	err = pipe_make(&f->in, false, &in);
+	if (!err)
+		err = pipe_make(&f->out, true, &out);
+	if (!err) {
+		f->open++;
+		err = child_start(&f->process, f->loop, path, args, in, out);
+	}
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		close(out);
 	if (!err)
 		err = uv_read_start((uv_stream_t *)&f->out, on_alloc, on_read);
 	if (err) {
 		vm_source_say(&f->source, "", PROGRAM ": %s", uv_strerror(err));
-		process_drop(f);
-		f->starting_later = true;
-		f->again_ms = uv_now(f->loop) + AGAIN_MS;
+		start_later(f);
 	}
 }
 
@@ -416,7 +437,6 @@ void libvirt_feed_close(struct libvirt_feed *f)
 		free(f);
 		return;
 	}
-	if (uv_is_active((uv_handle_t *)&f->process))
-		uv_process_kill(&f->process, SIGKILL);
-	process_drop(f);
+	child_kill(&f->process);
+	pipes_drop(f);
 }

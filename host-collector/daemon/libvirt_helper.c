@@ -2,12 +2,12 @@
 #include "host-collector/daemon/libvirt_helper.h"
 
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host-collector/daemon/child.h"
 #include "host-collector/daemon/daemon.h"
 #include "proto/sibling.h"
 
@@ -31,8 +31,8 @@ struct libvirt_helper {
 	size_t *n_running;            /* a plug: see libvirt_plug_new() */
 	size_t tries;
 	bool over;
-	uv_process_t process;
-	bool runs, closing; /* runs: the handle is open */
+	struct child process;
+	bool runs, closing; /* runs: the process is not closed yet */
 	uint64_t start_ms, again_ms, delay_ms;
 };
 
@@ -41,9 +41,9 @@ static bool is_plug(const struct libvirt_helper *h)
 	return h->agents[0];
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_closed(void *context)
 {
-	struct libvirt_helper *h = handle->data;
+	struct libvirt_helper *h = context;
 
 	h->runs = false;
 	if (h->closing)
@@ -63,9 +63,9 @@ static void later(struct libvirt_helper *h)
 	h->delay_ms = 2 * h->delay_ms < AGAIN_MAX_MS ? 2 * h->delay_ms : AGAIN_MAX_MS;
 }
 
-static void on_exit_seen(uv_process_t *process, int64_t status, int number)
+static void on_exit_seen(void *context, int status, int number)
 {
-	struct libvirt_helper *h = process->data;
+	struct libvirt_helper *h = context;
 
 	/* Unless it is to be tried again, it has said why. */
 	if (is_plug(h) && !number && status != EXIT_AGAIN)
@@ -75,51 +75,35 @@ static void on_exit_seen(uv_process_t *process, int64_t status, int number)
 			      "libvirt_attach: libvirt is busy with the domain or cannot be "
 			      "reached, so it has no channel for its agent yet; still trying");
 	later(h);
-	uv_close((uv_handle_t *)process, on_closed);
 }
 
-static int process_spawn(struct libvirt_helper *h, char **args, const uv_stdio_container_t *in)
+/* in: its standard input; -1: none. */
+static int process_spawn(struct libvirt_helper *h, char **args, int in)
 {
 	char path[PATH_MAX];
-	uv_stdio_container_t files[3] = {
-		*in,
-		{.flags = UV_IGNORE},
-		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
-	};
-	const uv_process_options_t options = {
-		.exit_cb = on_exit_seen,
-		.file = path,
-		.args = args,
-		.stdio_count = 3,
-		.stdio = files,
-	};
 	int err;
 
-	(void)sibling_path(PROGRAM, path, sizeof(path)); /* uv_spawn fails for the same reason */
-	h->process.data = h;
+	(void)sibling_path(PROGRAM, path, sizeof(path)); /* the start fails for the same reason */
+	h->process = (struct child){.ended = on_exit_seen, .closed = on_closed, .context = h};
 	h->runs = true;
 	if (is_plug(h))
 		++*h->n_running;
-	err = uv_spawn(h->loop, &h->process, &options);
-	if (err) {
+	err = child_start(&h->process, h->loop, path, args, in, -1);
+	if (err)
 		later(h);
-		uv_close((uv_handle_t *)&h->process, on_closed);
-	}
 	return err;
 }
 
 static void relay_start(struct libvirt_helper *h, struct watched_vm *vm)
 {
 	char *args[] = {(char[]){PROGRAM}, (char[]){"relay"}, h->uri, h->uuid, NULL};
-	uv_stdio_container_t in = {.flags = UV_INHERIT_FD};
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends)) {
 		later(h);
 		return;
 	}
-	in.data.fd = ends[1];
-	if (process_spawn(h, args, &in))
+	if (process_spawn(h, args, ends[1]))
 		close(ends[0]);
 	else
 		watched_vm_adopt(vm, ends[0]);
@@ -129,9 +113,8 @@ static void relay_start(struct libvirt_helper *h, struct watched_vm *vm)
 static void plug_start(struct libvirt_helper *h)
 {
 	char *args[] = {(char[]){PROGRAM}, (char[]){"plug"}, h->uri, h->uuid, h->agents, NULL};
-	const uv_stdio_container_t in = {.flags = UV_IGNORE};
 
-	process_spawn(h, args, &in);
+	process_spawn(h, args, -1);
 }
 
 void libvirt_helper_tick(struct libvirt_helper *h)
@@ -141,9 +124,8 @@ void libvirt_helper_tick(struct libvirt_helper *h)
 	if (!h)
 		return;
 	/* Its end is seen like that of any other. */
-	if (h->runs && is_plug(h) && uv_now(h->loop) - h->start_ms > PLUG_MAX_MS &&
-	    !uv_is_closing((uv_handle_t *)&h->process))
-		uv_process_kill(&h->process, SIGKILL);
+	if (is_plug(h) && uv_now(h->loop) - h->start_ms > PLUG_MAX_MS)
+		child_kill(&h->process);
 	if (h->runs || h->over || uv_now(h->loop) < h->again_ms)
 		return;
 	vm = vm_daemon_find(h->source->daemon, h->vm);
@@ -202,6 +184,5 @@ void libvirt_helper_close(struct libvirt_helper *h)
 	}
 	if (is_plug(h))
 		--*h->n_running; /* the feed may be gone when the end is seen */
-	if (!uv_is_closing((uv_handle_t *)&h->process))
-		uv_process_kill(&h->process, SIGKILL); /* its end is seen: no zombie is left */
+	child_kill(&h->process); /* its end is seen: no zombie is left */
 }
