@@ -27,11 +27,21 @@ enum {
 	/* A VM with at most so many events in a drain is drained with its heartbeats only: nobody
 	 * can use an event before the heartbeat that promises that no older one follows. */
 	CALM_EVENTS = 1024,
+	/* Between two events, or frames of its agent, a VM has fewer heartbeats: nothing waits for
+	 * their promises but stalls in progress. */
+	CALM_HEARTBEAT_MS = 200,
 	/* A VM is quiet after this time without an event and without a frame of its agent. Only
 	 * its own threads can change anything about it, and they are followed. */
 	QUIET_AFTER_MS = 10000,
 	QUIET_HEARTBEAT_MS = 1000,
 	QUIET_RESCAN_MS = 10000,
+	/* A thread gets its name after it has begun: the names are read in each rescan until they
+	 * have stayed so long, then less often. */
+	NAMES_AFTER_MS = 10000,
+	NAMES_MS = 10000,
+	/* How often the host's log and the cgroups are read while the VM has no events: a vCPU that
+	 * does not run is not throttled. */
+	ASK_MS = 1000,
 };
 
 /* Nothing that QEMU says is read later than this: the loop never sleeps so long. */
@@ -177,20 +187,29 @@ static void on_exit_seen(uv_poll_t *poll, int status, int events)
 	end(c, why);
 }
 
-static void rescan(struct collector *c)
+/* Returns false if the VM has the threads that it had. */
+static bool threads_rescan(struct collector *c)
 {
-	int changed = vm_rescan(c->vm);
+	const uint64_t now_ms = uv_now(c->loop);
+	int changed;
 	char why[96];
 
+	if (now_ms - c->changed_ms >= NAMES_AFTER_MS && now_ms - c->scanned_ms < NAMES_MS &&
+	    vm_threads_stay(c->vm))
+		return false;
+	c->scanned_ms = now_ms;
+	changed = vm_rescan(c->vm);
 	if (changed < 0) {
 		gone_text(c, why, sizeof(why));
 		end(c, why);
 	} else if (changed) {
+		c->changed_ms = now_ms;
 		snprintf(why, sizeof(why), "%zu threads, %zu of them vCPUs",
 			 vm_info(c->vm)->n_threads, vm_n_vcpus(c->vm));
 		note_write(c, NOTE_THREADS, why);
 		host_stream_follow(c->host, vm_info(c->vm));
 	}
+	return true;
 }
 
 static void tasks_check(struct collector *c)
@@ -252,7 +271,7 @@ static void on_quota(void *context, const struct message_cpu_quota *reading)
 
 static void quotas_follow(struct collector *c)
 {
-	if (c->vm && c->cgroups && cgroups_follow(c->cgroups, vm_info(c->vm)) && !c->said_quotas) {
+	if (c->cgroups && cgroups_follow(c->cgroups, vm_info(c->vm)) && !c->said_quotas) {
 		c->said_quotas = true;
 		say(c,
 		    "%s %d's threads are in more cgroups than are watched: CPU quotas of the "
@@ -269,9 +288,8 @@ static void vm_check(struct collector *c)
 		collector_channel_close(c);
 		return;
 	}
-	if (c->vm)
-		rescan(c);
-	quotas_follow(c);
+	if (c->vm && threads_rescan(c))
+		quotas_follow(c);
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -310,16 +328,35 @@ static bool beat_is_due(const struct collector *c, uint64_t now_ms, uint64_t per
 	       (c->held && !host_stream_holds(c->host));
 }
 
+/* Whether there were events, or frames of the agent, since the last heartbeat. */
+static bool has_news(const struct collector *c)
+{
+	return c->active_ms >= c->heartbeat_ms;
+}
+
 static void beat(struct collector *c, uint64_t now_ms)
 {
+	const bool asks = has_news(c) || c->beside || now_ms - c->asked_ms >= ASK_MS;
+
 	c->heartbeat_ms = now_ms;
 	if (!c->beside) {
 		c->held = host_stream_holds(c->host);
 		host_stream_heartbeat(c->host);
-		log_read(c, false);
 	}
+	if (!asks)
+		return;
+	c->asked_ms = now_ms;
+	if (!c->beside)
+		log_read(c, false);
 	if (c->cgroups && !c->ended)
 		cgroups_read(c->cgroups, clock_tsc_read, on_quota, c);
+}
+
+static uint64_t heartbeat_period_ms(const struct collector *c, bool quiet)
+{
+	if (quiet)
+		return QUIET_HEARTBEAT_MS;
+	return is_calm(c) && !has_news(c) ? CALM_HEARTBEAT_MS : HEARTBEAT_MS;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -334,7 +371,7 @@ static void on_timer(uv_timer_t *timer)
 		host_drain(c, now_ms);
 	/* The events of a borrowed stream are not only this VM's. */
 	quiet = c->vm && !c->tasks && owns && now_ms - c->active_ms >= QUIET_AFTER_MS;
-	beats = beat_is_due(c, now_ms, quiet ? QUIET_HEARTBEAT_MS : HEARTBEAT_MS);
+	beats = beat_is_due(c, now_ms, heartbeat_period_ms(c, quiet));
 	if (idle && beats)
 		host_drain(c, now_ms);
 	if (!c->ended)
@@ -520,8 +557,10 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 	if (!c->beside && !kernel_log_open(&c->log))
 		log_read(c, true);
 	c->cgroups = cgroups_new(NULL);
-	quotas_follow(c);
 	uv_update_time(loop); /* attaching took a while */
+	c->changed_ms = uv_now(loop);
+	if (c->vm)
+		quotas_follow(c);
 	uv_timer_init(loop, &c->timer);
 	c->timer.data = c;
 	c->timer_open = true;

@@ -45,6 +45,9 @@ struct collector {
 	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
 	int pidfd;
 	uint64_t heartbeat_ms, rescan_ms;
+	uint64_t asked_ms;    /* when the host's log and the cgroups were read last */
+	uint64_t scanned_ms;  /* when the threads' names were read last, */
+	uint64_t changed_ms;  /* and when they had changed */
 	bool shared;          /* the host's capture is shared */
 	uint64_t host_events; /* up to the last drain */
 	uint64_t drained;     /* of these, in that drain */

@@ -118,6 +118,32 @@ struct message_vm_thread *threads_by_tid(const struct message_vm_info *info, int
 	return NULL;
 }
 
+bool threads_stay(const char *proc, const struct message_vm_info *info)
+{
+	char path[512];
+	struct dirent *entry;
+	size_t n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/%d/task", proc, info->qemu_pid);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while ((entry = readdir(dir))) {
+		const int tid = proc_id_of(entry->d_name);
+
+		if (!tid)
+			continue;
+		/* The kernel lists them in the order in which they began: mostly by their ids. */
+		if (n == info->n_threads ||
+		    (info->threads[n].tid != tid && !threads_by_tid(info, tid)))
+			break;
+		n++;
+	}
+	closedir(dir);
+	return !entry && n == info->n_threads;
+}
+
 /* One VM's folder: vcpuN/pid files. */
 static size_t debugfs_vm(const char *folder, struct message_vm_info *info, struct vcpu_thread *out,
 			 size_t max)

@@ -20,6 +20,9 @@ bool thread_name_is_vcpu(const char *comm, uint32_t *vcpu, const char **accelera
  * (sorted by tid) and, from the thread names, accelerator. Returns 0 or -errno; -ESRCH: no such
  * process. */
 int threads_scan(const char *proc, pid_t pid, struct message_vm_info *info);
+/* Returns whether the process still has the threads of `info`, by their ids. Reads one directory,
+ * threads_scan() a file of each thread, too. */
+bool threads_stay(const char *proc, const struct message_vm_info *info);
 /* Returns the thread of `info` with this id, or NULL. */
 struct message_vm_thread *threads_by_tid(const struct message_vm_info *info, int32_t tid);
 /* A vCPU by KVM's number (on x86 the APIC id), and the thread that runs it. */

@@ -507,6 +507,11 @@ int vm_rescan(struct vm *vm)
 	return 1;
 }
 
+bool vm_threads_stay(const struct vm *vm)
+{
+	return threads_stay(vm->options.proc, &vm->info);
+}
+
 int vm_qmp_fd(const struct vm *vm)
 {
 	return vm->qmp ? qmp_fd(vm->qmp) : -1;

@@ -49,6 +49,9 @@ void vm_protect(struct vm *vm, enum vm_protection protection);
 /* Reads the threads again. Returns 1 if they changed, 0 if not, or -errno; -ESRCH: the VMM is
  * gone. */
 int vm_rescan(struct vm *vm);
+/* Returns whether the process still has the threads of vm_info(), by their ids. Costs less than
+ * vm_rescan(), but does not see that a thread has another name. */
+bool vm_threads_stay(const struct vm *vm);
 
 /* Returns the QMP descriptor to poll for reading, or -1. Borrowed. */
 int vm_qmp_fd(const struct vm *vm);

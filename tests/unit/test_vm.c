@@ -233,8 +233,11 @@ static void test_pid_with_thread_names(void **state)
 
 	/* threads come and go; then QEMU goes */
 	assert_int_equal(vm_rescan(vm), 0);
+	assert_true(vm_threads_stay(vm));
 	thread_put(t, 700, 720, "CPU 2/KVM\n");
+	assert_false(vm_threads_stay(vm));
 	assert_int_equal(vm_rescan(vm), 1);
+	assert_true(vm_threads_stay(vm));
 	assert_int_equal(vm_n_vcpus(vm), 3);
 	thread_put(t, 700, 720, "worker\n");
 	assert_int_equal(vm_rescan(vm), 1);
@@ -248,9 +251,13 @@ static void test_pid_with_thread_names(void **state)
 	{
 		char path[160];
 
+		snprintf(path, sizeof(path), "%s/700/task/720", t->proc);
+		nftw(path, file_remove, 8, FTW_DEPTH | FTW_PHYS);
+		assert_false(vm_threads_stay(vm)); /* one thread less */
 		snprintf(path, sizeof(path), "%s/700", t->proc);
 		nftw(path, file_remove, 8, FTW_DEPTH | FTW_PHYS);
 	}
+	assert_false(vm_threads_stay(vm));
 	assert_int_equal(vm_rescan(vm), -ESRCH);
 	vm_close(vm);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""A VM that does nothing for 10 s costs the daemon a heartbeat a second instead of ten. When it runs
+"""A VM that does nothing for 10 s costs the daemon a heartbeat a second instead of five. When it runs
 again, its events are recorded and the heartbeats are frequent again at once."""
 import json
 import socket
