@@ -147,11 +147,12 @@ static void put_field(struct line *l, const struct event_row *row, size_t field)
 {
 	const struct event_schema_field *f = &row->choice->schema->fields[field];
 	const struct expr_value value = event_row_field(row, field);
+	const bool hex = event_field_is_hex(f, &value);
 	char meaning[64];
 
 	put_text(l, " ");
 	put_text(l, f->name);
-	put_text(l, f->base == 16 && value.type != EXPR_NONE ? "=0x" : "=");
+	put_text(l, hex ? "=0x" : "=");
 	if (value.type == EXPR_TEXT)
 		put_name(l, value.text);
 	else if (value.type == EXPR_NONE)
@@ -159,7 +160,7 @@ static void put_field(struct line *l, const struct event_row *row, size_t field)
 	else if (value.type == EXPR_SIGNED)
 		put_signed(l, (int64_t)value.number);
 	else
-		put_number(l, value.number, f->base == 16 ? 16 : 10, 1, '0');
+		put_number(l, value.number, hex ? 16 : 10, 1, '0');
 	if (!event_row_field_meaning(row, f, meaning, sizeof(meaning)))
 		return;
 	put_text(l, "(");

@@ -608,6 +608,13 @@ bool event_row_field_meaning(const struct event_row *row, const struct event_sch
 	}
 }
 
+bool event_field_is_hex(const struct event_schema_field *f, const struct expr_value *value)
+{
+	if (value->type == EXPR_TEXT || value->type == EXPR_NONE)
+		return false;
+	return f->base == 16 || (value->type != EXPR_SIGNED && value->number > INT64_MAX);
+}
+
 const char *event_row_field_text(const struct event_row *row, size_t field, char *out,
 				 size_t out_bytes)
 {
@@ -615,12 +622,10 @@ const char *event_row_field_text(const struct event_row *row, size_t field, char
 	const struct expr_value value = event_row_field(row, field);
 	char number[32], name[64];
 
-	if (f->base == 16)
+	if (event_field_is_hex(f, &value))
 		snprintf(number, sizeof(number), "0x%" PRIx64, value.number);
-	else if (value.type == EXPR_SIGNED)
-		snprintf(number, sizeof(number), "%" PRId64, (int64_t)value.number);
 	else
-		snprintf(number, sizeof(number), "%" PRIu64, value.number);
+		snprintf(number, sizeof(number), "%" PRId64, (int64_t)value.number);
 	if (value.type == EXPR_TEXT || value.type == EXPR_NONE)
 		snprintf(out, out_bytes, "%s", value.type == EXPR_TEXT ? value.text : "?");
 	else if (event_row_field_meaning(row, f, name, sizeof(name)))

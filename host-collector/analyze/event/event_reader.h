@@ -70,6 +70,9 @@ struct expr_value event_row_eval(struct event_row *row, const struct expr *e);
 /* Returns the value of one of the event's own fields. A text is valid until the fourth call after
  * this one. */
 struct expr_value event_row_field(const struct event_row *row, size_t field);
+/* Returns whether people read the number in hexadecimal: if its schema says so, or if it is so
+ * large that it is an address (of kmalloc's caller, which its tracepoint declares as a number). */
+bool event_field_is_hex(const struct event_schema_field *f, const struct expr_value *value);
 /* Writes that value for people: a number in its base, with its meaning if it has one. Returns
  * `out`. */
 const char *event_row_field_text(const struct event_row *row, size_t field, char *out,
