@@ -6,6 +6,8 @@
  * - user_registers_copy(to, r) writes the registers to an array of 17 in DWARF's order, which the
  *   unwinder reads, and returns the stack pointer. It returns 0 if the architecture has no unwinder
  *   yet.
+ * - in_kvm_run(r) is true if the task is in the system call ioctl(KVM_RUN). False where
+ *   user_registers_copy() returns 0.
  * - struct fault_context is the kernel's struct bpf_perf_event_data.
  * - FAULT_INSTRUCTION(context) is the address of the instruction in a struct fault_context.
  */
@@ -15,7 +17,7 @@
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
-	unsigned long ip, sp;
+	unsigned long orig_ax, ip, sp;
 } __attribute__((preserve_access_index));
 
 static __always_inline __u64 user_registers_copy(__u64 *to, const struct pt_regs *regs)
@@ -40,6 +42,11 @@ static __always_inline __u64 user_registers_copy(__u64 *to, const struct pt_regs
 	return regs->sp;
 }
 
+static __always_inline bool in_kvm_run(const struct pt_regs *regs)
+{
+	return regs->orig_ax == 16 /* ioctl */ && regs->si == 0xae80 /* KVM_RUN */;
+}
+
 struct fault_context {
 	__u64 regs[21]; /* in the kernel's order */
 	__u64 sample_period;
@@ -55,6 +62,12 @@ static __always_inline __u64 user_registers_copy(__u64 *to, const struct pt_regs
 {
 	(void)to, (void)regs;
 	return 0;
+}
+
+static __always_inline bool in_kvm_run(const struct pt_regs *regs)
+{
+	(void)regs;
+	return false;
 }
 
 struct fault_context {

@@ -37,7 +37,7 @@ struct capture_host {
 	struct kallsyms_range plumbing[KALLSYMS_PLUMBING_MAX];
 	size_t n_plumbing;
 	int *buffer_fds; /* by slot, 0: it has no stack buffer */
-	struct vs_stack *empty_stack;
+	struct vs_kept_stack *empty_stack;
 	uint32_t *removed; /* slots to clean up at the next drain */
 	size_t n_removed;
 	const struct capture_sink *sink; /* during a drain */
@@ -95,7 +95,7 @@ void capture_host_free(struct capture_host *h)
 static int stack_buffer_create(void)
 {
 	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "vs_stack", sizeof(__u32),
-			      sizeof(struct vs_stack), 1, NULL);
+			      sizeof(struct vs_kept_stack), 1, NULL);
 }
 
 int capture_host_prepare(struct capture_host *h, struct bpf_object *object)
@@ -300,7 +300,7 @@ static int buffers_create(struct capture_host *h, __u32 slot)
  * reused last in, first out, so buffers stay nearly as few as there ever were slots in use. */
 static int buffer_ready(struct capture_host *h, __u32 slot)
 {
-	const struct vs_stack *empty = h->empty_stack;
+	const struct vs_kept_stack *empty = h->empty_stack;
 	const __u32 zero = 0;
 	const int fd = h->buffer_fds[slot];
 

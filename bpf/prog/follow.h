@@ -104,6 +104,23 @@ struct vs_stack {
 	unsigned char user[VS_STACK_USER_BYTES];
 };
 
+/* Where the return addresses of a kept kernel stack lie (kept_stack.h). */
+struct vs_kernel_walk {
+	vs_u64 top;     /* address of the task's user registers, where its kernel stack begins */
+	vs_u64 context; /* address of the program's context, which lies on that stack */
+	vs_u32 first;   /* innermost frame whose return address lies above the context */
+	vs_u32 n;       /* number of frames from there whose place is known; 0: none */
+	vs_u32 found;   /* the same, while they are searched */
+	vs_u32 reserved;
+	vs_u16 above[VS_STACK_FRAMES_MAX]; /* bytes above the context, innermost first */
+};
+
+/* The last stack of a vCPU thread that went to sleep. */
+struct vs_kept_stack {
+	struct vs_kernel_walk walk;
+	struct vs_stack stack;
+};
+
 /* The current VM-exit of a vCPU thread, at level summary. It becomes events if the thread leaves
  * its pCPU during the exit, or if the exit takes at least exit_threshold_ns. Otherwise it is
  * counted. */

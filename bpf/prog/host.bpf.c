@@ -12,8 +12,8 @@
 #include "bpf/prog/emit.h"
 #include "bpf/prog/exits.h"
 #include "bpf/prog/follow.h"
+#include "bpf/prog/kept_stack.h"
 #include "bpf/prog/look.h"
-#include "bpf/prog/stack.h"
 #include "bpf/prog/tracepoint.h"
 #include "bpf/prog/user_hit.h"
 #include "bpf/prog/watch.h"
@@ -65,7 +65,7 @@ struct {
 	__type(value, __s32);
 } requests SEC(".maps");
 
-/* Slot -> a one-element array with the struct vs_stack of that vCPU thread. */
+/* Slot -> a one-element array with the struct vs_kept_stack of that vCPU thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, VS_FOLLOWED_MAX);
@@ -148,7 +148,7 @@ static __always_inline void announce_current(void)
 	announce(vs_current_task());
 }
 
-static __always_inline struct vs_stack *stack_buffer(__u32 slot)
+static __always_inline struct vs_kept_stack *stack_buffer(__u32 slot)
 {
 	void *array = bpf_map_lookup_elem(&stack_buffers, &slot);
 	__u32 zero = 0;
@@ -159,11 +159,13 @@ static __always_inline struct vs_stack *stack_buffer(__u32 slot)
 /* The thread in `slot` sleeps from now on: keep where. It is still the current task. */
 static __always_inline void stack_keep(void *ctx, __u32 slot, __u64 now, __s32 tid, __s32 tgid)
 {
-	struct vs_stack *s = stack_buffer(slot);
+	struct vs_kept_stack *k = stack_buffer(slot);
+	struct vs_stack *s;
 
-	if (!s)
+	if (!k)
 		return;
-	stack_fill(ctx, s, true);
+	kept_stack_fill(ctx, k);
+	s = &k->stack;
 	s->time = now;
 	s->tid = tid;
 	s->tgid = tgid;
@@ -197,10 +199,11 @@ static __always_inline bool short_sampled(struct vs_followed *f, __u64 now, __u6
 static __always_inline void stack_send_kept(__u32 slot, struct task_struct *p, __u64 wait_ns,
 					    bool sampled)
 {
-	struct vs_stack *s = stack_buffer(slot);
+	struct vs_kept_stack *k = stack_buffer(slot);
+	struct vs_stack *s = &k->stack;
 	__u64 bytes;
 
-	if (!s || s->role != VS_STACK_WAITER)
+	if (!k || s->role != VS_STACK_WAITER)
 		return;
 	s->wait_ns = wait_ns;
 	s->sampled = sampled;
@@ -226,7 +229,8 @@ static __always_inline void stack_send_waker(void *ctx, __s32 woken, __u64 now, 
 		__sync_fetch_and_add(&stacks_dropped, 1);
 		return;
 	}
-	stack_fill(ctx, s, false);
+	stack_fill_kernel(ctx, s);
+	stack_fill_user(s, false);
 	s->sampled = 0;
 	s->time = now;
 	s->wait_ns = wait_ns;
@@ -337,7 +341,8 @@ static __always_inline void sample_send(void *ctx, __u16 role, bool explains, __
 		__sync_fetch_and_add(&stacks_dropped, 1);
 		return;
 	}
-	stack_fill(ctx, s, false);
+	stack_fill_kernel(ctx, s);
+	stack_fill_user(s, false);
 	s->sampled = 0;
 	s->time = bpf_ktime_get_ns();
 	s->wait_ns = period_ns;

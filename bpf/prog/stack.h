@@ -59,15 +59,22 @@ static __always_inline void user_stack_copy(struct vs_stack *s, __u64 sp, bool r
 	user_stack_read(s, sp);
 }
 
-/* Fills `s`. remembers: `s` is zeroed, or was last filled by the same thread. */
-static __always_inline void stack_fill(void *ctx, struct vs_stack *s, bool remembers)
+/* Fills the kernel frames of `s`. */
+static __always_inline void stack_fill_kernel(void *ctx, struct vs_stack *s)
+{
+	const long bytes = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
+
+	s->n_kernel = bytes > 0 ? (__u32)bytes / sizeof(s->kernel[0]) : 0;
+}
+
+/* Fills the user registers and the user stack of `s`. remembers: `s` is zeroed, or was last filled
+ * by the same thread. */
+static __always_inline void stack_fill_user(struct vs_stack *s, bool remembers)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(current);
-	const long bytes = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
 	__u64 sp;
 
-	s->n_kernel = bytes > 0 ? (__u32)bytes / sizeof(s->kernel[0]) : 0;
 	s->has_user = 0;
 	s->user_bytes = 0;
 	s->copies = remembers ? s->copies + 1 : 0;

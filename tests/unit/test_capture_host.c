@@ -7,6 +7,12 @@
 #include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_log.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kvm.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "bpf/backend/capture_shared.h"
@@ -524,6 +530,180 @@ static void long_waits_bring_the_stacks_of_waiter_and_waker(void **state)
 	close_host(c);
 }
 
+/* Sleeps in one of three ways, each of them a few times in a row. */
+static void sleep_in_turns(long ms)
+{
+	enum { IN_A_ROW = 4 };
+	const struct timespec time = {.tv_nsec = ms * 1000000};
+	struct pollfd none = {.fd = -1};
+
+	for (unsigned int i = 0;; i++) {
+		switch (i / IN_A_ROW % 3) {
+		case 0:
+			nanosleep(&time, NULL);
+			break;
+		case 1:
+			poll(&none, 1, (int)ms);
+			break;
+		default:
+			kill(getpid(), SIGSTOP);
+			break;
+		}
+	}
+}
+
+/* The stack of a sleep is not that of the one before, although most of them are the same. */
+static void each_stack_shows_where_its_own_sleep_was(void **state)
+{
+	enum { SLEEP_MS = 2 * THRESHOLD_MS, LAST_MS = 30 * SLEEP_MS, PLACES = 3 };
+	static const char *const functions[PLACES] = {"do_nanosleep", "do_sys_poll",
+						      "do_signal_stop"};
+	uint64_t at[PLACES] = {0}; /* the user instruction, which differs, too */
+	size_t n[PLACES] = {0};
+	struct capture *c = open_host();
+	struct log *log = log_new();
+	pid_t child = fork();
+
+	(void)state;
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sleep_in_turns(SLEEP_MS);
+	}
+	follow(c, child);
+	for (int ms = 0; ms < LAST_MS; ms += SLEEP_MS) {
+		sleep_ms(SLEEP_MS);
+		kill(child, SIGCONT);
+		drain(c, log);
+	}
+	for (size_t i = 0; i < log->n_stacks; i++) {
+		const struct logged_stack *s = &log->stacks[i];
+		size_t holds = 0, place = 0;
+
+		if (s->s.role != VS_STACK_WAITER || s->s.tid != child || !s->s.has_user)
+			continue;
+		for (size_t f = 0; f < PLACES; f++) {
+			if (stack_holds(s, functions[f]))
+				holds++, place = f;
+		}
+		assert_int_equal(holds, 1);
+		n[place]++;
+		if (!at[place])
+			at[place] = s->s.user.regs[16];
+		assert_int_equal(s->s.user.regs[16], at[place]);
+	}
+	for (size_t f = 0; f < PLACES; f++)
+		assert_true(n[f] > 1);
+	assert_true(at[0] != at[1] && at[1] != at[2] && at[0] != at[2]);
+	end(child);
+	log_free(log);
+	close_host(c);
+}
+
+/* A vCPU that halts, and leaves KVM_RUN only for signals. Each time a number on its stack grows. */
+static void vcpu_halt_for_ever(void)
+{
+	static const unsigned char code[] = {0xf4, 0xeb, 0xfd}; /* hlt, again */
+	struct kvm_userspace_memory_region region = {.memory_size = 4096};
+	struct kvm_regs regs = {.rflags = 2};
+	struct kvm_sregs sregs;
+	volatile struct {
+		char needle[sizeof(magic)];
+		uint32_t number;
+	} mark = {.number = 0};
+	const int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	const int vm = ioctl(kvm, KVM_CREATE_VM, 0);
+	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int vcpu;
+
+	for (size_t i = 0; i < sizeof(magic); i++)
+		mark.needle[i] = magic[i];
+	memcpy(memory, code, sizeof(code));
+	region.userspace_addr = (uintptr_t)memory;
+	if (vm < 0 || ioctl(vm, KVM_CREATE_IRQCHIP, 0) ||
+	    ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region))
+		_exit(1);
+	vcpu = ioctl(vm, KVM_CREATE_VCPU, 0);
+	if (vcpu < 0 || ioctl(vcpu, KVM_GET_SREGS, &sregs))
+		_exit(1);
+	sregs.cs.base = 0;
+	sregs.cs.selector = 0;
+	if (ioctl(vcpu, KVM_SET_SREGS, &sregs) || ioctl(vcpu, KVM_SET_REGS, &regs))
+		_exit(1);
+	while (ioctl(vcpu, KVM_RUN, 0) == -1 && errno == EINTR)
+		mark.number++;
+	_exit(1);
+}
+
+static void signal_ignore(int number)
+{
+	(void)number;
+}
+
+static uint32_t number_on_stack(const struct logged_stack *stack)
+{
+	const char *mark = memmem(stack->user, stack->s.user.copied_bytes, magic, sizeof(magic));
+	uint32_t number;
+
+	assert_non_null(mark);
+	memcpy(&number, mark + (sizeof(magic) + 3) / 4 * 4, sizeof(number));
+	return number;
+}
+
+/* The stacks of a vCPU's halts have its user stack, which is copied once. */
+static void a_halted_vcpu_has_the_user_stack_of_an_earlier_halt(void **state)
+{
+	enum { WAIT_MS = 2 * THRESHOLD_MS, HALTS = 10 };
+	uint32_t number = UINT32_MAX;
+	struct capture *c;
+	struct log *log;
+	size_t n = 0;
+	pid_t child;
+
+	(void)state;
+	if (variant->backend != CAPTURE_BY_BPF) {
+		printf("perf copies the stack of each wait\n");
+		skip();
+	}
+	if (access("/dev/kvm", R_OK | W_OK)) {
+		printf("no /dev/kvm\n");
+		skip();
+	}
+	c = open_host();
+	log = log_new();
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sigaction(SIGUSR1, &(struct sigaction){.sa_handler = signal_ignore}, NULL);
+		vcpu_halt_for_ever();
+	}
+	sleep_ms(20 * WAIT_MS); /* it sets up the VM */
+	if (waitpid(child, NULL, WNOHANG)) {
+		printf("this KVM runs no such VM\n");
+		skip();
+	}
+	follow(c, child);
+	for (int i = 0; i < HALTS; i++) {
+		kill(child, SIGUSR1);
+		sleep_ms(WAIT_MS);
+		drain(c, log);
+	}
+	for (size_t i = 0; i < log->n_stacks; i++) {
+		const struct logged_stack *s = &log->stacks[i];
+
+		if (s->s.role != VS_STACK_WAITER || s->s.tid != child)
+			continue;
+		assert_true(stack_holds(s, "kvm_vcpu_block"));
+		assert_true(s->s.has_user);
+		if (!n++)
+			number = number_on_stack(s);
+		assert_int_equal(number_on_stack(s), number);
+	}
+	assert_in_range(n, 2, HALTS);
+	end(child);
+	log_free(log);
+	close_host(c);
+}
+
 /* A child sleeps for 3 ms again and again: a stack for every 10 ms of that, none of them long. */
 static void of_short_waits_samples_bring_their_stack(void **state)
 {
@@ -670,6 +850,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(new_threads_of_a_followed_process_are_followed),
 		cmocka_unit_test(removal_leaves_no_waiter_behind),
 		cmocka_unit_test(long_waits_bring_the_stacks_of_waiter_and_waker),
+		cmocka_unit_test(each_stack_shows_where_its_own_sleep_was),
+		cmocka_unit_test(a_halted_vcpu_has_the_user_stack_of_an_earlier_halt),
 		cmocka_unit_test(of_short_waits_samples_bring_their_stack),
 		cmocka_unit_test(short_waits_leave_room_for_long_ones),
 		cmocka_unit_test(samples_are_those_of_followed_threads),
