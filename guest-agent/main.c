@@ -32,12 +32,13 @@ enum exit_code {
 
 enum { LOG_FLUSH_MS = 1000 };
 
-/* Waiting events of one CPU that are worth a drain: an eighth of its ring, at most 256. */
+/* Waiting events of one CPU that are worth a drain before the next heartbeat: an eighth of its
+ * ring, at most 4096. Larger batches cost less CPU time and fewer bytes for each event. */
 static uint64_t drain_events(size_t ring_bytes, size_t n_cpus)
 {
 	const size_t eighth = ring_bytes / sizeof(struct vs_event) / (n_cpus ? n_cpus : 1) / 8;
 
-	return eighth < 256 ? eighth : 256;
+	return eighth < 4096 ? eighth : 4096;
 }
 
 struct program {
