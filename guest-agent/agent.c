@@ -35,7 +35,7 @@
 enum {
 	CONTROL_BYTES = 128 * 1024,
 	DMESG_POINT_MS = 1000,
-	STEAL_MS = 1000,
+	FACTS_MS = 1000, /* between two reads of what changes rarely, or takes long to read */
 	STOP_GRACE_MS = 300,
 	NAMES_WAIT_MS = 100, /* at the end */
 	STACKS_NS = 1000000, /* spent on naming stacks between two looks at the rings */
@@ -71,7 +71,7 @@ struct agent {
 	struct symbols *symbols; /* NULL: no stacks were captured so far */
 	struct message_dmesg_point dmesg;
 	struct log_limit lines;
-	uint64_t heartbeat_ms, dmesg_ms, steal_ms, start_ms, stop_ms;
+	uint64_t heartbeat_ms, dmesg_ms, facts_ms, start_ms, stop_ms;
 	bool steal_clock;
 	struct self_cost self_at_start;
 	bool stopping, stopped, was_up, urgent, said_unreachable, said_drain, said_unnamed;
@@ -278,7 +278,7 @@ static void stacks_queue(struct agent *a)
 /* Measures the agent together with the processes that find names. */
 static void self_read(const struct agent *a, struct self_cost *self)
 {
-	self_cost_read(self);
+	self_cost_recent(self);
 	if (a->symbols)
 		self->cpu_time_ns += symbols_cpu_ns(a->symbols);
 }
@@ -309,7 +309,7 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 		.delivered = totals.delivered,
 		.dropped_kernel = totals.dropped_kernel,
 		.dropped_user = totals.dropped_user,
-		.missed = capture_missed(a->capture),
+		.missed = heartbeat->missed,
 		.sample =
 			{
 				.tsc = sample->tsc,
@@ -323,8 +323,9 @@ static void heartbeat_queue(struct agent *a, uint64_t now_ms)
 	memcpy(heartbeat->aggregated, aggregated, sizeof(heartbeat->aggregated));
 	pvclock_page_read(&a->pvclock_page, &heartbeat->pvclock);
 	batcher_name_tsc_cpu(a->batcher, pvclock_is_clocksource());
-	if (!a->steal_ms || now_ms - a->steal_ms >= STEAL_MS) {
-		a->steal_ms = now_ms;
+	if (!a->facts_ms || now_ms - a->facts_ms >= FACTS_MS) {
+		a->facts_ms = now_ms;
+		heartbeat->missed = capture_missed(a->capture); /* a system call for each program */
 		steal_read(a->steal_clock, &heartbeat->steal);
 		/* Whoever looks for lockups may set it at any time. */
 		heartbeat->watchdog = 1 + kernel_watchdog_s();
@@ -489,7 +490,7 @@ void agent_stop(struct agent *a)
 	if (a->symbols)
 		symbols_finish(a->symbols, NAMES_WAIT_MS);
 	kernel_log_queue(a, uv_now(a->timer.loop));
-	a->steal_ms = 0; /* the last word on it */
+	a->facts_ms = 0; /* the last word on them */
 	heartbeat_queue(a, uv_now(a->timer.loop));
 	a->stopping = true;
 	a->stop_ms = uv_now(a->timer.loop) + STOP_GRACE_MS;
