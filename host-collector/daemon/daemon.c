@@ -21,6 +21,7 @@
 #include "host-collector/daemon/metrics_export.h"
 #include "host-collector/daemon/spool.h"
 #include "host-collector/daemon/streams.h"
+#include "host-collector/decode/turns.h"
 #include "host-collector/link/address.h"
 #include "host-collector/link/socket_file.h"
 #include "host-collector/link/vsock_listeners.h"
@@ -513,6 +514,8 @@ int vm_daemon_open(uv_loop_t *loop, const struct vm_daemon_options *options, str
 	d->loop = loop;
 	d->options = *options;
 	err = daemon_config_copy(options->config, &d->config);
+	if (!err)
+		err = turns_open(loop);
 	d->start_ms = uv_now(loop);
 	uv_timer_init(loop, &d->timer);
 	uv_timer_init(loop, &d->pump);
@@ -589,6 +592,7 @@ void vm_daemon_close(struct vm_daemon *d)
 	vsock_listeners_free(d->vsock);
 	control_close(d->control);
 	streams_free(d->streams);
+	turns_close(d->loop);
 	uv_close((uv_handle_t *)&d->attaching, NULL);
 	uv_close((uv_handle_t *)&d->pump, NULL);
 	uv_close((uv_handle_t *)&d->timer, daemon_freed);

@@ -2,6 +2,7 @@
 #include "host-collector/daemon/flight_internal.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,6 +275,14 @@ static bool live_is_due(const struct flight_vm *v)
 	return clock_monotonic_ms() - v->ticked_ms >= (v->fresh ? TICK_MS : QUIET_TICK_MS);
 }
 
+static void on_step(struct turn_task *task)
+{
+	struct flight_vm *v = (struct flight_vm *)((char *)task - offsetof(struct flight_vm, step));
+
+	if (v->live && !v->over && live_is_due(v))
+		live_step(v);
+}
+
 static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struct frame_item *frame)
 {
 	struct flight_vm *v = context;
@@ -359,6 +368,7 @@ struct flight_vm *flight_find(const struct flight *f, const struct watched_vm *v
 
 static void vm_free(struct flight_vm *v)
 {
+	turns_drop(v->flight->loop, &v->step);
 	live_forget(v);
 	records_vm_free(v->records);
 	flight_ring_free(v->ring);
@@ -378,6 +388,7 @@ int flight_begin(struct flight *f, struct watched_vm *vm)
 		return -ENOMEM;
 	v->flight = f;
 	v->vm = vm;
+	v->step.run = on_step;
 	v->ring = flight_ring_new(config->flight_ns, config->flight_bytes, f->host_hz);
 	v->rows = calloc(ROWS_MAX, sizeof(*v->rows));
 	v->records = records_vm_new(f->records, vm);
@@ -471,7 +482,7 @@ void flight_tick(struct flight *f)
 		if (v->over)
 			over_tick(v);
 		if (v->live && !v->over && live_is_due(v))
-			live_step(v);
+			turns_add(f->loop, &v->step);
 		if (v->live && !v->over)
 			activity_tick(v);
 		if (v->live && !v->over)
@@ -513,6 +524,7 @@ struct flight *flight_new(uv_loop_t *loop, const struct incident_store_options *
 
 	if (!f)
 		return NULL;
+	f->loop = loop;
 	f->options = *options;
 	f->records = records;
 	if (clock_tsc_hz(&f->host_hz))

@@ -4,6 +4,7 @@
 #define DAEMON_FLIGHT_INTERNAL_H
 
 #include "host-collector/daemon/flight.h"
+#include "host-collector/decode/turns.h"
 #include "host-collector/engine/live.h"
 
 /* The folder that is due next: of the worst stall, or of a trigger if there is no stall. */
@@ -21,9 +22,10 @@ struct flight_vm {
 	struct watched_vm *vm;
 	struct frame_tap tap;
 	struct flight_ring *ring;
-	uint64_t held_ms;  /* when a stall last needed the frames of flight_ring_hold(); 0: nothing
-			      is held */
-	struct live *live; /* NULL: no memory; allocated when the streams begin again */
+	uint64_t held_ms;        /* when a stall last needed the frames of flight_ring_hold(); 0:
+				    nothing is held */
+	struct turn_task step;   /* a tick of `live` */
+	struct live *live;       /* NULL: no memory; allocated when the streams begin again */
 	struct metrics *metrics; /* NULL: not requested, or as `live` */
 	bool fresh;              /* a frame came since the last tick of the live model */
 	uint64_t ticked_ms;      /* time of that tick */
@@ -47,6 +49,7 @@ struct flight_vm {
 };
 
 struct flight {
+	uv_loop_t *loop;
 	struct incident_store_options options;
 	struct incident_store *store;
 	struct records *records;

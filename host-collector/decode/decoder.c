@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,13 @@
 #include <unistd.h>
 
 #include "host-collector/decode/gate.h"
+#include "host-collector/decode/turns.h"
 #include "host-collector/decode/worker.h"
 #include "bpf/isolation/helper.h"
 
 enum {
-	SLOTS_PER_TURN = 96, /* then the loop's other handles have their turn; a batch has 81 */
-	HANG_MS = 3000,      /* a decoder beats every 50 ms */
+	SLOTS_AT_ONCE = 96, /* then others have their turn; a batch has 81 */
+	HANG_MS = 3000,     /* a decoder beats every 50 ms */
 	HANG_LOOKS = 20, /* and we must have looked so often: a stopped collector proves nothing */
 	CPU_WINDOW_MS = 5000,
 	CPU_EXCESS = 2, /* it holds itself to its budget; at twice that it is ended */
@@ -40,6 +42,7 @@ struct decoder {
 	int pidfd, wakefd;
 	int descriptor; /* by which connections are handed over; -1: it was started with one */
 	uv_poll_t wake_poll, exit_poll;
+	struct turn_task draining;
 	int open_handles;
 	bool stopped, down_seen;
 	char down_why[64];
@@ -93,6 +96,7 @@ void decoder_stop(struct decoder *d)
 	if (!d || d->stopped)
 		return;
 	d->stopped = true;
+	turns_drop(d->loop, &d->draining);
 	process_end(d, &status);
 	uv_close((uv_handle_t *)&d->wake_poll, handle_closed);
 	uv_close((uv_handle_t *)&d->exit_poll, handle_closed);
@@ -145,6 +149,13 @@ static bool ring_drain(struct decoder *d, unsigned int slots)
 	return true;
 }
 
+static void on_draining(struct turn_task *task)
+{
+	struct decoder *d = (struct decoder *)((char *)task - offsetof(struct decoder, draining));
+
+	ring_drain(d, SLOTS_AT_ONCE);
+}
+
 static void on_wake(uv_poll_t *poll, int status, int events)
 {
 	struct decoder *d = poll->data;
@@ -152,7 +163,7 @@ static void on_wake(uv_poll_t *poll, int status, int events)
 
 	(void)status, (void)events;
 	(void)!read(d->wakefd, &count, sizeof(count));
-	ring_drain(d, SLOTS_PER_TURN);
+	turns_add(d->loop, &d->draining);
 }
 
 static void on_exit_seen(uv_poll_t *poll, int status, int events)
@@ -294,6 +305,7 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 	if (!d)
 		goto out;
 	d->loop = loop;
+	d->draining.run = on_draining;
 	d->events = *events;
 	d->pidfd = d->wakefd = d->descriptor = -1;
 	d->budget = *budget;

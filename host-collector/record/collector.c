@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,9 +360,9 @@ static uint64_t heartbeat_period_ms(const struct collector *c, bool quiet)
 	return is_calm(c) && !has_news(c) ? CALM_HEARTBEAT_MS : HEARTBEAT_MS;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_work(struct turn_task *task)
 {
-	struct collector *c = timer->data;
+	struct collector *c = (struct collector *)((char *)task - offsetof(struct collector, work));
 	const uint64_t now_ms = uv_now(c->loop);
 	const bool owns = !c->beside, idle = owns && host_stream_is_idle(c->host);
 	bool quiet, beats;
@@ -387,6 +388,13 @@ static void on_timer(uv_timer_t *timer)
 		vm_check(c);
 		tasks_check(c);
 	}
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct collector *c = timer->data;
+
+	turns_add(c->loop, &c->work);
 }
 
 static void host_frame(void *context, uint64_t tsc, struct frame_item *frame)
@@ -563,6 +571,7 @@ int collector_open(uv_loop_t *loop, const struct collector_options *options,
 		quotas_follow(c);
 	uv_timer_init(loop, &c->timer);
 	c->timer.data = c;
+	c->work.run = on_work;
 	c->timer_open = true;
 	c->shared = options->shared != NULL;
 	c->active_ms = uv_now(loop);
@@ -606,6 +615,7 @@ void collector_stop(struct collector *c)
 	if (c->host && !c->beside)
 		host_stream_heartbeat(c->host);
 	c->stopped = true;
+	turns_drop(c->loop, &c->work);
 	collector_channel_close(c);
 	if (c->timer_open)
 		uv_timer_stop(&c->timer);

@@ -5,6 +5,7 @@
 
 #include "bpf/capture/kernel_log.h"
 #include "clock/echo.h"
+#include "host-collector/decode/turns.h"
 #include "host-collector/record/collector.h"
 #include "host-collector/record/vm_clocks.h"
 #include "host-collector/vm/cgroup.h"
@@ -40,6 +41,7 @@ struct collector {
 	uint64_t guest_emitted, guest_dropped;
 	uint64_t heard_ms; /* uv_now() of the agent's last frame; 0: none yet */
 	uv_timer_t timer;
+	struct turn_task work;           /* that the timer begins */
 	struct cgroups *cgroups;         /* NULL: out of memory */
 	struct kernel_log *log;          /* this machine's; NULL: not available */
 	uv_poll_t *qmp_poll, *exit_poll; /* freed when libuv has closed them */
