@@ -179,6 +179,17 @@ struct event_set event_set_of(const uint16_t *types)
 	return set;
 }
 
+struct event_set event_set_flagged(enum event_flags flag)
+{
+	struct event_set set = {0};
+
+	for (uint16_t type = 0; type < VS_EVENT_TYPE_LIMIT; type++) {
+		if (event_type_is(type, flag))
+			set.words[type / 64] |= 1ull << type % 64;
+	}
+	return set;
+}
+
 void event_set_add(struct event_set *set, const struct event_set *more)
 {
 	const size_t n = sizeof(set->words) / sizeof(set->words[0]);

@@ -136,6 +136,9 @@ struct event_set {
 struct event_set event_set_of(const uint16_t *types);
 #define EVENT_SET(...) event_set_of((const uint16_t[]){__VA_ARGS__, 0})
 
+/* Returns the set of the types that have a flag. */
+struct event_set event_set_flagged(enum event_flags flag);
+
 /* Types that the catalogue does not define are in no set. */
 static inline bool event_set_has(const struct event_set *set, uint16_t type)
 {

@@ -59,6 +59,11 @@ static enum event_list_format list_format(const char *format)
 	return !strcmp(format, "csv") ? EVENT_LIST_CSV : EVENT_LIST_TEXT;
 }
 
+static bool guests_missed(void *model)
+{
+	return model_guests_missed(model);
+}
+
 int report_events_read(const struct report_events_request *q, struct model *m)
 {
 	const char *path = q->recording;
@@ -69,8 +74,12 @@ int report_events_read(const struct report_events_request *q, struct model *m)
 	int err;
 
 	snprintf(why, sizeof(why), "%s: out of memory", path);
-	err = p ? replay_run(p, path, &info, why, sizeof(why)) : -ENOMEM;
-	if (err)
+	err = p ? replay_until(p, path, guests_missed, m, &info, why, sizeof(why)) : -ENOMEM;
+	if (!err && model_guests_missed(m))
+		err = -ECANCELED;
+	if (err == -ECANCELED)
+		;
+	else if (err)
 		fprintf(stderr, "vcpuscope report: %s\n", why);
 	else if (!info.closed)
 		fprintf(stderr,

@@ -94,7 +94,7 @@ int report_events_run(const struct report_events_request *request);
 bool report_events_given(const struct report_events_arguments *a);
 
 /* Replays the recording into a model to which all observers were added. Prints errors on stderr.
- * Returns 0 or -errno. */
+ * Returns 0 or -errno; -ECANCELED, without a message: see model_guests_missed(). */
 int report_events_read(const struct report_events_request *request, struct model *m);
 /* Writes the table of pairs. Prints errors on stderr. Returns 0 or -errno; -EINVAL: a wrong
  * option. */

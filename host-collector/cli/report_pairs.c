@@ -487,14 +487,30 @@ static int detail_read(struct output *o, const struct pair_detail_options *optio
 	return err;
 }
 
-static int pairs_read(struct output *o, const struct pairs_options *options)
+static int pairs_read_once(struct output *o, const struct pairs_options *options, bool guests)
 {
 	int err;
 
 	o->model = model_new();
 	o->pairs = o->model ? pairs_new(o->model, o->choices, options) : NULL;
+	if (o->pairs && !guests)
+		model_leave_guests(o->model);
 	err = o->pairs ? report_events_read(o->request, o->model) : -ENOMEM;
 	return err ? err : pairs_finish(o->pairs);
+}
+
+/* Pairs of the host's events mostly do not need the guests' events. A reading that needs them
+ * begins again, unless pairs were written meanwhile. */
+static int pairs_read(struct output *o, const struct pairs_options *options)
+{
+	const bool guests = options->settled || !event_choices_of_host(o->choices);
+	int err = pairs_read_once(o, options, guests);
+
+	if (err != -ECANCELED)
+		return err;
+	pairs_free(o->pairs);
+	model_free(o->model);
+	return pairs_read_once(o, options, true);
 }
 
 /* Says what is wrong. */

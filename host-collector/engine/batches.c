@@ -162,6 +162,56 @@ static uint64_t unknown_count(const struct batch *b)
 	return n;
 }
 
+/* Returns true if the model needs the types that it requests at the time of some of the events. */
+static bool windows_meet(const struct model_needs *needs, const struct timeline_event *events,
+			 size_t n)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+
+	if (!needs->n_windows)
+		return true;
+	for (size_t i = 0; i < n; i++) {
+		first = events[i].t.ns < first ? events[i].t.ns : first;
+		last = events[i].t.ns > last ? events[i].t.ns : last;
+	}
+	for (size_t i = 0; i < needs->n_windows; i++) {
+		if (needs->windows[i].from.ns <= last && needs->windows[i].until.ns >= first)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Keeps the events that the model needs, in order. Returns how many. A loss changes what the events
+ * around it mean, so all of these stay: the one before it, and all up to the first that names the
+ * task on the CPU. The first and the last event stay too, because the next loss, the recording's
+ * begin or its end may be beside them.
+ */
+static size_t events_needed(const struct pipeline *p, const struct stream *s,
+			    struct continuity_cpu *cpu, struct timeline_event *events, size_t n)
+{
+	const struct event_set types = !windows_meet(&p->needs, events, n) ? model_lasting_types()
+				       : stream_is_host(s)                 ? p->needs.host_types
+									   : p->needs.guest_types;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint16_t type = events[i].event.type;
+		const bool before_loss = i + 1 == n || events[i + 1].event.type == VS_EVENT_LOST;
+
+		if (type == VS_EVENT_LOST)
+			cpu->in_doubt = true;
+		if (event_set_has(&types, type) || cpu->in_doubt || !i || before_loss) {
+			if (kept != i)
+				events[kept] = events[i];
+			kept++;
+		}
+		if (event_names_host_current(type))
+			cpu->in_doubt = false;
+	}
+	return kept;
+}
+
 /* `n` events at most SLICE_EVENTS: mapped, checked, pushed. sides: batch_sides(b). */
 static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
 		      const struct vs_event *events, size_t n, const struct batch *b,
@@ -196,6 +246,8 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 	events_confine(cpu, p->slice, kept, limit);
 	if (kept && p->slice[0].t.ns < s->since_ns)
 		kept = events_since(p->slice, kept, s->since_ns);
+	if (p->selects)
+		kept = events_needed(p, s, cpu, p->slice, kept);
 	return events_push(p, s, b->cpu, p->slice, kept);
 }
 
@@ -214,6 +266,7 @@ static int gap_push(struct pipeline *p, struct stream *s, struct continuity_cpu 
 	struct timeline_event end;
 	int64_t us;
 
+	cpu->in_doubt = true;
 	ev_set_lost_count(&lost.event, missing);
 	ev_set_lost_end(&lost.event, next->time);
 	if (!clock_book_map(p->clocks, s->id, s->boot, 0, &lost.event, 1, time_err, &lost) ||

@@ -128,6 +128,8 @@ struct pipeline {
 	struct host_ns first_event, last_event;
 	struct host_ns advanced, early_advanced; /* of the two models */
 	int error;                               /* of a callback: 0 or -ENOMEM */
+	bool selects;                            /* only events in `needs` reach the model */
+	struct model_needs needs;
 	struct timeline_event slice[SLICE_EVENTS];
 	struct {
 		struct message_hello hello;

@@ -464,6 +464,8 @@ int pipeline_batch(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 
 int pipeline_hand_over(struct pipeline *p)
 {
+	p->selects = true;
+	p->needs = model_needs(p->options.model);
 	p->handover = handover_new(p->options.model);
 	return p->handover ? 0 : -ENOMEM;
 }

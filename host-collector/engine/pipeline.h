@@ -54,7 +54,8 @@ int pipeline_frame(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 int pipeline_batch(struct pipeline *p, uint32_t source, uint64_t arrival_tsc,
 		   const struct frame_item *item);
 /*
- * Lets two threads process one recording, after pipeline_learned(). The reader thread calls
+ * Lets two threads process one recording, after pipeline_learned() and after all observers were
+ * added: events that none of them needs do not reach the model. The reader thread calls
  * pipeline_frame() for every frame and then pipeline_handed_over(). In parallel the other thread
  * calls pipeline_take(), which runs the model. Until both have returned, no other function may be
  * called, except that the model's observers may call the conversions and pipeline_hello_get(). The

@@ -256,6 +256,7 @@ struct csv_export *csv_export_new(struct model *m, const struct narrow *narrow, 
 	x->narrow = narrow;
 	csv_writer_init(&x->rows, out);
 	observer.context = x;
+	observer.host_types = event_set_flagged(EVENT_EVIDENCE);
 	if (model_observe(m, &observer)) {
 		free(x);
 		return NULL;

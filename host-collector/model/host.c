@@ -358,6 +358,19 @@ static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_KVM_USERSPACE_EXIT] = host_kvm,
 };
 
+struct event_set host_types(void)
+{
+	struct event_set set = EVENT_SET(VS_EVENT_LOST);
+
+	for (uint16_t type = 1; type < VS_EVENT_TYPE_LIMIT; type++) {
+		const struct event_set one = EVENT_SET(type);
+
+		if (host_handlers[type])
+			event_set_add(&set, &one);
+	}
+	return set;
+}
+
 /* Another task is seen on the CPU: a thread that may have run there unseen no longer does. */
 static void turn_close(struct model *m, struct host_ns t, const struct vs_event *e)
 {

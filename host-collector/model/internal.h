@@ -40,6 +40,10 @@ struct model {
 	struct vm *vms[MODEL_VMS_MAX];
 	bool host_seen; /* an event of the host has come since the last VM was added */
 	bool notes_lost;
+	bool leaves_guests;
+	size_t n_windows_needed; /* 0: no limit */
+	const struct model_window *windows_needed;
+	bool guests_missed; /* atomic */
 	size_t n_distrusted;
 	uint32_t distrusted[MODEL_VMS_MAX]; /* ids of guests (model_guest_distrust) */
 	struct lru threads; /* maps the tid of a vCPU thread to a slot of by_thread */
@@ -107,5 +111,7 @@ void host_finish(struct model *m);
 /* Processes an event of the host, at time m->now. of: vcpu_of_thread(m, event->event.pid), which
  * the caller looks up once. */
 void host_event(struct model *m, const struct timeline_event *event, struct vcpu *of);
+/* Returns the types of the host's events that change what the model knows. */
+struct event_set host_types(void);
 
 #endif

@@ -41,10 +41,13 @@ static enum guest_account account_of(void *context, const struct vcpu *v, struct
 {
 	const struct vm_vcpu *vv = (const struct vm_vcpu *)v;
 	const struct guest_cpu *c = vv->guest_cpu < 0 ? NULL : vv->vm->cpus[vv->guest_cpu];
+	struct model *m = context;
 
+	if (m->leaves_guests)
+		__atomic_store_n(&m->guests_missed, true, __ATOMIC_RELAXED);
 	if (!c || guest_cpu_may_be_offline(vv->vm, c, t))
 		return GUEST_ACCOUNT_UNKNOWN;
-	return guest_cpu_account(c, t, ((const struct model *)context)->now);
+	return guest_cpu_account(c, t, m->now);
 }
 
 static bool paused_at(void *context, const struct vcpu *v, struct host_ns t, struct vcpu_span *span)
@@ -607,6 +610,50 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 	cpu->boot = vm->boot;
 	guest_cpu_event(cpu, m->now, e, sink);
 	return 0;
+}
+
+/* ---- what the model needs ---- */
+
+struct event_set model_lasting_types(void)
+{
+	return EVENT_SET(VS_EVENT_LOST, VS_EVENT_TASK_NAME, VS_EVENT_TASK_EXIT);
+}
+
+struct model_needs model_needs(const struct model *m)
+{
+	static const struct event_set all = {0};
+	struct model_needs needs = {
+		.host_types = m->n_windows_needed ? model_lasting_types() : host_types(),
+		.guest_types = model_lasting_types(),
+		.n_windows = m->n_windows_needed,
+		.windows = m->windows_needed,
+	};
+
+	if (!m->leaves_guests && !m->n_windows_needed)
+		event_set_add(&needs.guest_types, &all);
+	for (size_t i = 0; i < m->audiences.host_instant.n; i++)
+		event_set_add(&needs.host_types,
+			      &m->audiences.host_instant.observers[i].host_types);
+	for (size_t i = 0; i < m->audiences.guest_instant.n; i++)
+		event_set_add(&needs.guest_types,
+			      &m->audiences.guest_instant.observers[i].guest_types);
+	return needs;
+}
+
+void model_need_instants(struct model *m, const struct model_window *windows, size_t n)
+{
+	m->windows_needed = windows;
+	m->n_windows_needed = n;
+}
+
+void model_leave_guests(struct model *m)
+{
+	m->leaves_guests = true;
+}
+
+bool model_guests_missed(const struct model *m)
+{
+	return __atomic_load_n(&m->guests_missed, __ATOMIC_RELAXED);
 }
 
 /* ---- time ---- */

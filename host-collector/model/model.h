@@ -347,6 +347,32 @@ int model_stack(struct model *m, const struct message_stack *stack);
 /* Adds a copy of a stack to which a guest's TASK_STACK events refer. The memory of each VM is
  * bounded: the least recently added stacks are removed. Returns 0, -ENOENT, -EINVAL or -ENOMEM. */
 int model_guest_stack(struct model *m, uint32_t vm, const struct message_stack *stack);
+/*
+ * The events that the model and its observers need. If the model does not get the others, it
+ * delivers the same spans and the same requested instants, provided that it gets all events of a
+ * CPU around a loss (engine/batches.c).
+ */
+struct model_needs {
+	struct event_set host_types, guest_types;
+	/* Outside of these windows only the types of model_lasting_types(); n_windows 0: always. */
+	size_t n_windows;
+	const struct model_window {
+		struct host_ns from, until;
+	} * windows;
+};
+struct model_needs model_needs(const struct model *m);
+/* Returns the types whose events stay true: losses, and what names tasks. */
+struct event_set model_lasting_types(void);
+/*
+ * Declares, before the first event, that no observer needs more of the guests than the types that
+ * it requests. The state of a vCPU rarely depends on whether its guest idled; model_guests_missed()
+ * returns true when it did, and then the spans may be wrong. Another thread may call it.
+ */
+void model_leave_guests(struct model *m);
+bool model_guests_missed(const struct model *m);
+/* Declares, before the first event, that the observers need nothing but the instants that they
+ * request in these windows, and the names of tasks. The windows are borrowed. */
+void model_need_instants(struct model *m, const struct model_window *windows, size_t n);
 /* Processes an event. Events must arrive in time order; an event that is older than the previous
  * one gets its time. A LOST event makes everything unknown that its CPU could have shown from the
  * begin of the gap (loss_since) to the CPU's next event. Returns 0, -ENOMEM or -EINVAL (a CPU

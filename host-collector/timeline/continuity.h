@@ -29,6 +29,8 @@ struct continuity_cpu {
 	 * never decrease (batches.c). */
 	uint64_t floor_stream;
 	int64_t floor_ns;
+	/* Events are missing, and no event has named the task on the CPU since (batches.c). */
+	bool in_doubt;
 };
 
 struct continuity {

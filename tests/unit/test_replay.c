@@ -191,9 +191,121 @@ static void what_is_no_recording_is_said_in_one_line(void **state)
 	assert_null(strchr(r.why, '\n'));
 }
 
+/* ---- what nobody requests ---- */
+
+enum { KEPT_MAX = 8192 };
+
+struct kept {
+	struct event_set wanted; /* of the instants that are compared */
+	size_t n_spans, n_instants, n_all;
+	struct vcpu_span spans[KEPT_MAX];
+	struct host_instant instants[KEPT_MAX];
+};
+
+static void span_keep(void *context, const struct vcpu_span *span)
+{
+	struct kept *k = context;
+
+	assert_true(k->n_spans < KEPT_MAX);
+	k->spans[k->n_spans++] = *span;
+}
+
+static void instant_keep(void *context, const struct host_instant *i)
+{
+	struct kept *k = context;
+
+	k->n_all++;
+	if (!event_set_has(&k->wanted, i->event.type))
+		return;
+	assert_true(k->n_instants < KEPT_MAX);
+	k->instants[k->n_instants] = *i;
+	k->instants[k->n_instants++].of_vcpu = !!i->of_vcpu;
+}
+
+/* Exits, switches and losses, and between them events that change no state. */
+static void noisy_scene_write(const char *path)
+{
+	const struct synth_options options = {.path = path, .guest_tsc_offset = 1234567};
+	struct synth *s = synth_new(&options);
+	uint64_t random = 7;
+
+	for (int i = 0; i < 6000; i++) {
+		struct vs_event e = {.pid = VCPU0, .pid2 = VCPU0};
+
+		random = random * 6364136223846793005ull + 1442695040888963407ull;
+		synth_at(s, 2 * MS + i * MS / 7);
+		switch (random >> 33 & 15) {
+		case 0:
+			e = synth_switch(VCPU0, random >> 40 & 1, HOG);
+			break;
+		case 1:
+			e = synth_switch(HOG, 1, VCPU0);
+			break;
+		case 2:
+		case 3:
+			e.type = VS_EVENT_KVM_EXIT;
+			break;
+		case 4:
+		case 5:
+			e.type = VS_EVENT_KVM_ENTRY;
+			break;
+		case 6:
+			e.type = random >> 41 & 3 ? VS_EVENT_KVM_EOI : VS_EVENT_LOST;
+			e.arg0 = e.type == VS_EVENT_LOST ? 1 + (random >> 44 & 3) : 0;
+			break;
+		default:
+			e.type = random >> 42 & 1 ? VS_EVENT_KVM_MSR : VS_EVENT_KVM_INJECT;
+			break;
+		}
+		synth_host_event(s, random >> 45 & 1, e);
+		if (i % 9 == 0)
+			synth_guest_event(s, 0, synth_switch(77, 1, 88));
+	}
+	synth_free(s);
+}
+
+static void kept_replay(const char *path, const struct event_set *requested, struct kept *k)
+{
+	struct model *m = model_new();
+	struct pipeline_options options = {.model = m};
+	struct pipeline *p = pipeline_new(&options);
+	struct model_observer observer = {
+		.vcpu_span = span_keep, .host_instant = instant_keep, .context = k};
+	struct recording_info info;
+	char why[256];
+
+	if (requested)
+		observer.host_types = *requested;
+	assert_int_equal(model_observe(m, &observer), 0);
+	assert_int_equal(replay_run(p, path, &info, why, sizeof(why)), 0);
+	pipeline_free(p);
+	model_free(m);
+}
+
+static void what_nobody_requests_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const struct event_set wanted = EVENT_SET(VS_EVENT_KVM_EXIT, VS_EVENT_LOST);
+	struct kept *all = calloc(1, sizeof(*all)), *some = calloc(1, sizeof(*some));
+
+	all->wanted = some->wanted = wanted;
+	noisy_scene_write(f->copy);
+	kept_replay(f->copy, NULL, all);
+	kept_replay(f->copy, &wanted, some);
+	assert_true(all->n_spans > 500);
+	assert_true(some->n_all < all->n_all * 3 / 4);
+	assert_int_equal(some->n_spans, all->n_spans);
+	assert_int_equal(some->n_instants, all->n_instants);
+	assert_memory_equal(some->spans, all->spans, sizeof(all->spans));
+	assert_memory_equal(some->instants, all->instants, sizeof(all->instants));
+	free(all);
+	free(some);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_nobody_requests_changes_nothing),
 		cmocka_unit_test(cut_anywhere_what_is_whole_is_replayed),
 		cmocka_unit_test(what_is_cut_before_its_first_frame_says_nothing),
 		cmocka_unit_test(a_flipped_bit_costs_its_own_frame),

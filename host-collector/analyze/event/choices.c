@@ -213,3 +213,43 @@ bool event_choices_cross(const struct event_choices *c)
 		sides |= c->items[i].untraced ? 0 : c->items[i].side;
 	return sides == (EVENT_HOST | EVENT_GUEST);
 }
+
+static bool expr_asks(const struct expr *e, uint16_t field)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		if (e->nodes[i].op == EXPR_FIELD && e->nodes[i].index == field)
+			return true;
+	}
+	return false;
+}
+
+/* Returns true if an expression asks for this common field. */
+static bool choices_ask(const struct event_choices *c, uint16_t field)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		const struct event_choice *of = &c->items[i];
+
+		if (expr_asks(&of->filter, field) || expr_asks(&of->key, field) ||
+		    expr_asks(&of->role, field) || expr_asks(&of->value, field))
+			return true;
+	}
+	return false;
+}
+
+bool event_choices_of_host(const struct event_choices *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->items[i].side != EVENT_HOST)
+			return false;
+	}
+	return !choices_ask(c, EVENT_COMMON_GTASK);
+}
+
+bool event_choices_alone(const struct event_choices *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (!event_names_host_current(c->items[i].schema->type))
+			return false;
+	}
+	return event_choices_of_host(c) && !choices_ask(c, EVENT_COMMON_STATE);
+}

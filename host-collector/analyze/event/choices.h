@@ -60,5 +60,9 @@ int event_choices_key(struct event_choices *c, const char *text, struct expr_err
 int event_choices_value(struct event_choices *c, const char *text, struct expr_error *error);
 /* Returns true if events of both sides are chosen. Untraced events do not count. */
 bool event_choices_cross(const struct event_choices *c);
+/* Returns true if all events are of the host and no expression asks for a guest's task. */
+bool event_choices_of_host(const struct event_choices *c);
+/* Returns true if also no expression asks for a vCPU's state, and each event names its task. */
+bool event_choices_alone(const struct event_choices *c);
 
 #endif

@@ -232,11 +232,39 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 	event_take(context, &row);
 }
 
+/* Types with an event for which another event of its CPU may have to say which task was there. */
+static bool needs_track(bool guest, uint16_t type)
+{
+	return guest ? type == VS_EVENT_SCHED_SWITCH : !event_names_host_current(type);
+}
+
+/* Sets the types of one side that the choices and the reader need. */
+static void types_request(const struct event_choices *choices, bool guest, struct event_set *set)
+{
+	bool track = false;
+
+	*set = EVENT_SET(VS_EVENT_LOST, VS_EVENT_USER, VS_EVENT_USER_MORE, VS_EVENT_USER_LIMITED);
+	for (uint16_t type = 1; type < VS_EVENT_TYPE_LIMIT; type++) {
+		const struct event_set one = EVENT_SET(type);
+
+		if (!choices->first[guest][type])
+			continue;
+		event_set_add(set, &one);
+		track |= needs_track(guest, type);
+	}
+	for (uint16_t type = 1; track && type < VS_EVENT_TYPE_LIMIT; type++) {
+		const struct event_set one = EVENT_SET(type);
+
+		if (guest ? type == VS_EVENT_TASK_STACK : event_names_host_current(type))
+			event_set_add(set, &one);
+	}
+}
+
 struct event_reader *event_reader_new(struct model *m, const struct event_choices *choices,
 				      const struct event_sink *sink)
 {
 	struct event_reader *r = calloc(1, sizeof(*r));
-	const struct model_observer observer = {
+	struct model_observer observer = {
 		.host_instant = on_host_instant,
 		.guest_instant = on_guest_instant,
 		.context = r,
@@ -247,6 +275,8 @@ struct event_reader *event_reader_new(struct model *m, const struct event_choice
 	r->model = m;
 	r->choices = choices;
 	r->sink = *sink;
+	types_request(choices, false, &observer.host_types);
+	types_request(choices, true, &observer.guest_types);
 	r->hits = user_hits_new(model_user_events(m), on_hit, r);
 	if (r->hits && !model_observe(m, &observer))
 		return r;

@@ -21,6 +21,7 @@ struct pair_detail {
 	struct pair_detail_options options;
 	struct event_reader *reader;
 	struct pair_lines lines[PAIR_KEPT_MAX];
+	struct model_window windows[PAIR_KEPT_MAX];
 	int64_t begin_ns, end_ns; /* of all windows */
 	int err;
 };
@@ -187,6 +188,7 @@ struct pair_detail *pair_detail_new(struct model *m, const struct event_choices 
 	struct pair_detail *d = calloc(1, sizeof(*d));
 	const struct event_sink sink = {.row = on_row, .context = d};
 	const struct pair *pair;
+	size_t i;
 
 	if (!d)
 		return NULL;
@@ -194,13 +196,16 @@ struct pair_detail *pair_detail_new(struct model *m, const struct event_choices 
 	d->options = *options;
 	d->begin_ns = INT64_MAX;
 	d->end_ns = INT64_MIN;
-	for (size_t i = 0; (pair = pairs_kept(pairs, i)); i++) {
+	for (i = 0; (pair = pairs_kept(pairs, i)); i++) {
 		const int64_t begin = pair->from.t.ns - options->before_ns - pair->duration_ns;
 		const int64_t end = pair->to.t.ns + options->after_ns + (int64_t)pair->from.err_ns;
 
+		d->windows[i] = (struct model_window){{begin}, {end}};
 		d->begin_ns = begin < d->begin_ns ? begin : d->begin_ns;
 		d->end_ns = end > d->end_ns ? end : d->end_ns;
 	}
+	if (event_choices_alone(choices))
+		model_need_instants(m, d->windows, i);
 	d->reader = event_reader_new(m, choices, &sink);
 	if (d->reader)
 		return d;
