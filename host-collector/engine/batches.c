@@ -181,34 +181,50 @@ static bool windows_meet(const struct model_needs *needs, const struct timeline_
 	return false;
 }
 
+static bool has_loss(const struct timeline_event *events, size_t n)
+{
+	bool loss = false;
+
+	for (size_t i = 0; i < n; i++)
+		loss |= events[i].event.type == VS_EVENT_LOST;
+	return loss;
+}
+
+static bool names_current(const struct timeline_event *events, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (event_names_host_current(events[i].event.type))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Keeps the events that the model needs, in order. Returns how many. A loss changes what the events
- * around it mean, so all of these stay: the one before it, and all up to the first that names the
- * task on the CPU. The first and the last event stay too, because the next loss, the recording's
- * begin or its end may be beside them.
+ * around it mean, so a slice with a loss stays whole, and so does what follows until an event has
+ * named the task on the CPU. The first and the last event of a slice stay too, because a loss, the
+ * recording's begin or its end may be beside them.
  */
 static size_t events_needed(const struct pipeline *p, const struct stream *s,
 			    struct continuity_cpu *cpu, struct timeline_event *events, size_t n)
 {
-	const struct event_set types = !windows_meet(&p->needs, events, n) ? model_lasting_types()
-				       : stream_is_host(s)                 ? p->needs.host_types
-									   : p->needs.guest_types;
-	size_t kept = 0;
+	const bool loss = has_loss(events, n);
+	struct event_set types = stream_is_host(s) ? p->needs.host_types : p->needs.guest_types;
+	size_t kept = 1;
 
-	for (size_t i = 0; i < n; i++) {
-		const uint16_t type = events[i].event.type;
-		const bool before_loss = i + 1 == n || events[i + 1].event.type == VS_EVENT_LOST;
-
-		if (type == VS_EVENT_LOST)
-			cpu->in_doubt = true;
-		if (event_set_has(&types, type) || cpu->in_doubt || !i || before_loss) {
-			if (kept != i)
-				events[kept] = events[i];
-			kept++;
-		}
-		if (event_names_host_current(type))
-			cpu->in_doubt = false;
+	if (loss || cpu->in_doubt) {
+		cpu->in_doubt = loss || !names_current(events, n);
+		return n;
 	}
+	if (n < 3)
+		return n;
+	if (!windows_meet(&p->needs, events, n))
+		types = model_lasting_types();
+	for (size_t i = 1; i + 1 < n; i++) {
+		if (event_set_has(&types, events[i].event.type))
+			events[kept++] = events[i];
+	}
+	events[kept++] = events[n - 1];
 	return kept;
 }
 

@@ -619,6 +619,12 @@ struct event_set model_lasting_types(void)
 	return EVENT_SET(VS_EVENT_LOST, VS_EVENT_TASK_NAME, VS_EVENT_TASK_EXIT);
 }
 
+/* Returns true if the observer stands for those on the worker thread. */
+static bool is_worker(const struct model *m, const struct model_observer *o)
+{
+	return m->worker && o->context == m->worker;
+}
+
 struct model_needs model_needs(const struct model *m)
 {
 	static const struct event_set all = {0};
@@ -631,12 +637,18 @@ struct model_needs model_needs(const struct model *m)
 
 	if (!m->leaves_guests && !m->n_windows_needed)
 		event_set_add(&needs.guest_types, &all);
-	for (size_t i = 0; i < m->audiences.host_instant.n; i++)
+	for (size_t i = 0; i < m->audiences.host_instant.n; i++) {
+		const struct model_observer *o = &m->audiences.host_instant.observers[i];
+
 		event_set_add(&needs.host_types,
-			      &m->audiences.host_instant.observers[i].host_types);
-	for (size_t i = 0; i < m->audiences.guest_instant.n; i++)
+			      is_worker(m, o) ? worker_host_types(m->worker) : &o->host_types);
+	}
+	for (size_t i = 0; i < m->audiences.guest_instant.n; i++) {
+		const struct model_observer *o = &m->audiences.guest_instant.observers[i];
+
 		event_set_add(&needs.guest_types,
-			      &m->audiences.guest_instant.observers[i].guest_types);
+			      is_worker(m, o) ? worker_guest_types(m->worker) : &o->guest_types);
+	}
 	return needs;
 }
 

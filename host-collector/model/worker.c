@@ -262,6 +262,16 @@ int worker_observe(struct worker *a, const struct model_observer *observer,
 	return audiences_add(&a->audiences, observer);
 }
 
+const struct event_set *worker_host_types(const struct worker *a)
+{
+	return &a->host_types;
+}
+
+const struct event_set *worker_guest_types(const struct worker *a)
+{
+	return &a->guest_types;
+}
+
 void worker_pause(struct worker *a)
 {
 	worker_await(a);

@@ -21,6 +21,9 @@ void worker_free(struct worker *a);
  * Returns 0 or -ENOMEM. */
 int worker_observe(struct worker *a, const struct model_observer *observer,
 		   struct model_observer *from);
+/* Return the types of instants that the observers request, if one observes them. Borrowed. */
+const struct event_set *worker_host_types(const struct worker *a);
+const struct event_set *worker_guest_types(const struct worker *a);
 /* Waits until all queued callbacks have run. */
 void worker_await(struct worker *a);
 /* Waits until all queued callbacks have run. Until worker_resume(), callbacks then run on the

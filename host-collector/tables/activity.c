@@ -83,6 +83,7 @@ struct activity *activity_new(struct model *m)
 	struct activity *a = calloc(1, sizeof(*a));
 	struct model_observer observer = {.vcpu_span = on_vcpu_span,
 					  .host_instant = on_host_instant,
+					  .host_types = EVENT_SET(VS_EVENT_KVM_EXIT),
 					  .exits_counted = on_exits_counted};
 	const struct figures_options per_vcpu = {.per_vcpu = true};
 

@@ -130,7 +130,10 @@ static void page_faults_free(void *analysis)
 static void *page_faults_new(struct model *m, const struct figures_options *options)
 {
 	struct page_faults *f = analysis_allocate(sizeof(*f), m, options);
-	struct model_observer observer = {.host_instant = instant_take, .context = f};
+	struct model_observer observer = {
+		.host_instant = instant_take,
+		.host_types = EVENT_SET(VS_EVENT_KVM_PAGE_FAULT, VS_EVENT_KVM_MMIO),
+		.context = f};
 
 	if (!f)
 		return NULL;

@@ -222,7 +222,11 @@ static void *ticks_new(struct model *m, const struct figures_options *options)
 {
 	struct ticks *t = analysis_allocate(sizeof(*t), m, options);
 	struct model_observer observer = {
-		.vcpu_span = vcpu_span_take, .guest_instant = guest_instant_take, .context = t};
+		.vcpu_span = vcpu_span_take,
+		.guest_instant = guest_instant_take,
+		.guest_types =
+			EVENT_SET(VS_EVENT_VECTOR_ENTRY, VS_EVENT_SCHED_SWITCH, VS_EVENT_LOST),
+		.context = t};
 
 	if (!t)
 		return NULL;

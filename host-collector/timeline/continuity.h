@@ -29,7 +29,7 @@ struct continuity_cpu {
 	 * never decrease (batches.c). */
 	uint64_t floor_stream;
 	int64_t floor_ns;
-	/* Events are missing, and no event has named the task on the CPU since (batches.c). */
+	/* Events are missing, and since then no slice has named the task on the CPU (batches.c). */
 	bool in_doubt;
 };
 

@@ -250,7 +250,8 @@ static void noisy_scene_write(const char *path)
 			e.type = VS_EVENT_KVM_ENTRY;
 			break;
 		case 6:
-			e.type = random >> 41 & 3 ? VS_EVENT_KVM_EOI : VS_EVENT_LOST;
+			/* Losses in some parts only: near them, all events reach the model. */
+			e.type = random >> 41 & 3 || i / 600 % 3 ? VS_EVENT_KVM_EOI : VS_EVENT_LOST;
 			e.arg0 = e.type == VS_EVENT_LOST ? 1 + (random >> 44 & 3) : 0;
 			break;
 		default:
@@ -293,7 +294,7 @@ static void what_nobody_requests_changes_nothing(void **state)
 	kept_replay(f->copy, NULL, all);
 	kept_replay(f->copy, &wanted, some);
 	assert_true(all->n_spans > 500);
-	assert_true(some->n_all < all->n_all * 3 / 4);
+	assert_true(some->n_all < all->n_all * 9 / 10);
 	assert_int_equal(some->n_spans, all->n_spans);
 	assert_int_equal(some->n_instants, all->n_instants);
 	assert_memory_equal(some->spans, all->spans, sizeof(all->spans));

@@ -557,6 +557,12 @@ struct chain_route *chain_route_new(struct model *m)
 
 	if (!r)
 		return NULL;
+	for (uint16_t type = 1; type < VS_EVENT_TYPE_LIMIT; type++) {
+		const struct event_set one = EVENT_SET(type);
+
+		if (host_steps[type])
+			event_set_add(&observer.host_types, &one);
+	}
 	r->model = m;
 	r->vcpus = calloc(VCPUS_MAX, sizeof(struct chain_vcpu *));
 	r->pcpus = calloc(VS_CPUS_MAX, sizeof(*r->pcpus));

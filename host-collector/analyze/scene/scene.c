@@ -386,9 +386,15 @@ static void host_instant_take(void *context, const struct host_instant *i)
 struct scenes *scenes_new(struct model *m)
 {
 	struct scenes *s = calloc(1, sizeof(*s));
+	/* Of arrows, and of shown_hits_have(). */
+	const struct event_set types =
+		EVENT_SET(VS_EVENT_SCHED_SWITCH, VS_EVENT_SCHED_WAKEUP, VS_EVENT_SCHED_WAKEUP_NEW,
+			  VS_EVENT_USER, VS_EVENT_USER_MORE, VS_EVENT_USER_LIMITED, VS_EVENT_LOST);
 	struct model_observer observer = {.guest_instant = guest_instant_take,
 					  .host_instant = host_instant_take,
-					  .context = s};
+					  .context = s,
+					  .host_types = types,
+					  .guest_types = types};
 
 	if (!s)
 		return NULL;

@@ -292,6 +292,19 @@ static const host_handler host_handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_BLOCK_ISSUE] = on_block_issue,
 };
 
+struct event_set hints_host_types(void)
+{
+	struct event_set set = event_set_flagged(EVENT_EVIDENCE);
+
+	for (uint16_t type = 1; type < VS_EVENT_TYPE_LIMIT; type++) {
+		const struct event_set one = EVENT_SET(type);
+
+		if (host_handlers[type] || shown_hits_have(type))
+			event_set_add(&set, &one);
+	}
+	return set;
+}
+
 void hints_host(struct hints *h, const struct model *m, const struct host_instant *i)
 {
 	if (i->event.type < VS_EVENT_TYPE_LIMIT && host_handlers[i->event.type])

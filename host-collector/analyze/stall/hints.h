@@ -19,6 +19,8 @@ struct hints *hints_new(void); /* returns NULL if out of memory */
 void hints_free(struct hints *h);
 /* Takes a host event about one of the VM's vCPU threads. */
 void hints_host(struct hints *h, const struct model *m, const struct host_instant *i);
+/* Returns the types that hints_host() needs. */
+struct event_set hints_host_types(void);
 /* Takes a LOST event of the host: events that are missing may concern any VM. */
 void hints_lost(struct hints *h, const struct model *m, const struct host_instant *i);
 /* Takes an event of a guest CPU whose vCPU is known, also LOST. */

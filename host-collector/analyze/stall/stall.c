@@ -157,6 +157,7 @@ struct stall_detector *stall_new(struct model *m, const struct stall_options *op
 		.guest_instant = stall_guest_instant,
 		.guest_interrupt = stall_guest_interrupt,
 		.host_instant = stall_host_instant,
+		.host_types = hints_host_types(),
 		.guest_clock = stall_guest_clock,
 		.advance = on_advance,
 		.context = d,
