@@ -21,6 +21,8 @@
 /* A pair waits this long for reports of losses, which arrive late. */
 #define PENDING_NS (MODEL_HOLD_NS + 50000000ll)
 
+enum { PENDING_FIRST = 64 }; /* the ring's first capacity, a power of two */
+
 static bool has_roles(const struct event_choices *choices)
 {
 	for (size_t i = 0; i < choices->n; i++) {
@@ -181,7 +183,7 @@ static bool states_ready(const struct pairs *p, const struct pair_pending *w)
 
 static void pending_settle(struct pairs *p)
 {
-	struct pair_pending *w = &p->pending[p->pending_first++ % p->options.pending_max];
+	struct pair_pending *w = pending_at(p, p->pending_first++);
 
 	if (w->to_mark != STATE_MARK_NONE && states_ready(p, w)) {
 		w->pair.states_known = true;
@@ -202,8 +204,7 @@ static void pending_settle(struct pairs *p)
 static void pending_advance(struct pairs *p, struct host_ns now)
 {
 	while (p->pending_first < p->pending_end) {
-		const struct pair_pending *w =
-			&p->pending[p->pending_first % p->options.pending_max];
+		const struct pair_pending *w = pending_at(p, p->pending_first);
 
 		if (now.ns - w->pair.to.t.ns < PENDING_NS || !states_ready(p, w))
 			return;
@@ -225,14 +226,32 @@ int64_t pairs_doubt_ns(const struct pair_end *a, const struct pair_end *b)
 	return a->source == b->source || error == UINT64_MAX ? 0 : (int64_t)error;
 }
 
+/* Without memory the ring keeps its size, and pairs are settled sooner. */
+static void pending_grow(struct pairs *p)
+{
+	const uint64_t capacity = 2 * (p->pending_mask + 1);
+	struct pair_pending *bigger = calloc(capacity, sizeof(*bigger));
+
+	if (!bigger)
+		return;
+	for (uint64_t i = p->pending_first; i < p->pending_end; i++)
+		bigger[i & (capacity - 1)] = *pending_at(p, i);
+	free(p->pending);
+	p->pending = bigger;
+	p->pending_mask = capacity - 1;
+}
+
 static struct pair_pending *pending_add(struct pairs *p, unsigned stage,
 					const struct pair_end *from, const struct pair_end *to)
 {
+	const uint64_t waiting = p->pending_end - p->pending_first;
 	struct pair_pending *w;
 
-	if (p->pending_end - p->pending_first == p->options.pending_max)
+	if (waiting > p->pending_mask && waiting < p->options.pending_max)
+		pending_grow(p);
+	if (waiting > p->pending_mask || waiting == p->options.pending_max)
 		pending_settle(p);
-	w = &p->pending[p->pending_end++ % p->options.pending_max];
+	w = pending_at(p, p->pending_end++);
 	*w = (struct pair_pending){
 		.pair = {.stage = stage, .from = *from, .to = *to},
 		.since = p->now,
@@ -250,7 +269,7 @@ static struct pair_pending *pending_add(struct pairs *p, unsigned stage,
 static void newest_is_ambiguous(struct pairs *p, const struct pair_open *o)
 {
 	for (uint64_t i = o->newest; i != UINT64_MAX && i >= p->pending_first;) {
-		struct pair_pending *w = &p->pending[i % p->options.pending_max];
+		struct pair_pending *w = pending_at(p, i);
 
 		w->ambiguous = true;
 		i = w->before;
@@ -391,7 +410,7 @@ static bool begins_near(struct pairs *p, const struct pair_open *o, const struct
 	    begin->t.ns - o->newest_to.t.ns > pairs_doubt_ns(begin, &o->newest_to))
 		return false;
 	if (o->newest >= p->pending_first)
-		p->pending[o->newest % p->options.pending_max].order_unsure = true;
+		pending_at(p, o->newest)->order_unsure = true;
 	return true;
 }
 
@@ -444,7 +463,7 @@ static void ends_ambiguously(struct pairs *p, struct pair_open *o, const struct 
 		newest_is_ambiguous(p, o);
 	/* The end may also belong to the begin before it. */
 	if (o->from_follows && o->alone >= p->pending_first && o->alone != UINT64_MAX)
-		p->pending[o->alone % p->options.pending_max].alone_maybe = true;
+		pending_at(p, o->alone)->alone_maybe = true;
 	from_drop(p, o);
 	to_drop(p, o);
 	to_take(p, o, end);
@@ -575,7 +594,8 @@ struct pairs *pairs_new(struct model *m, const struct event_choices *choices,
 	if (!p->options.pending_max)
 		p->options.pending_max = PAIR_PENDING_MAX;
 	p->open = calloc(p->options.open_max, sizeof(*p->open));
-	p->pending = calloc(p->options.pending_max, sizeof(*p->pending));
+	p->pending_mask = PENDING_FIRST - 1;
+	p->pending = calloc(PENDING_FIRST, sizeof(*p->pending));
 	if (!p->open || !p->pending || lru_init(&p->index, p->options.open_max) ||
 	    pair_rows_init(p))
 		goto fail;
@@ -603,7 +623,7 @@ void pairs_free(struct pairs *p)
 		free(p->open[i].from_fields);
 		free(p->open[i].to_fields);
 	}
-	for (uint32_t i = 0; p->pending && i < p->options.pending_max; i++) {
+	for (uint32_t i = 0; p->pending && i <= p->pending_mask; i++) {
 		free(p->pending[i].from_fields);
 		free(p->pending[i].to_fields);
 	}

@@ -123,13 +123,21 @@ struct pairs {
 	struct state_marks *marks;
 	struct lru index;
 	struct pair_open *open;
-	struct pair_pending *pending; /* ring */
+	/* Ring that grows up to options.pending_max, so that its memory stays in the caches. */
+	struct pair_pending *pending;
 	uint64_t pending_first, pending_end;
+	uint64_t pending_mask; /* its capacity, a power of two, minus 1 */
 	struct pair_losses losses[MODEL_VMS_MAX + 1];
 	size_t n_losses;
 	struct pair_rows rows;
 	struct pairs_limits limits;
 };
+
+/* Returns the pair at a position of the ring. */
+static inline struct pair_pending *pending_at(const struct pairs *p, uint64_t position)
+{
+	return &p->pending[position & p->pending_mask];
+}
 
 /* Allocates the rows. Returns 0 or -ENOMEM. */
 int pair_rows_init(struct pairs *p);

@@ -182,7 +182,7 @@ void pairs_lost(void *context, const struct event_loss *loss)
 	if (!is_open(loss) && loss->until.ns - loss->t.ns > l->longest_ahead_ns)
 		l->longest_ahead_ns = loss->until.ns - loss->t.ns;
 	for (uint64_t i = p->pending_end; i-- > p->pending_first;) {
-		struct pair_pending *w = &p->pending[i % p->options.pending_max];
+		struct pair_pending *w = pending_at(p, i);
 
 		if (w->since.ns + 2ll * p->worst_err_ns < loss->since.ns)
 			break;

@@ -231,7 +231,7 @@ void pairs_pending_each(const struct pairs *p, void (*take)(void *context, const
 			void *context)
 {
 	for (uint64_t i = p->pending_first; i < p->pending_end; i++) {
-		struct pair_pending w = p->pending[i % p->options.pending_max];
+		struct pair_pending w = *pending_at(p, i);
 
 		if (!w.alone && doubt_apply(&w))
 			take(context, &w.pair);
