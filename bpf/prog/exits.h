@@ -85,32 +85,48 @@ static __always_inline void exit_count(struct vs_exit *x, __s32 tid, __u32 vm, _
 	cell->count++;
 }
 
-/* Handles a VM-entry, a VM-exit or a return to the VMM of the vCPU in `slot`. */
-static __always_inline void exit_summarise(__u32 type, __u32 vm, __u32 slot, __s32 tid,
+/* Ends the exit of the vCPU in `slot` at its VM-entry. Returns false if the entry becomes an event,
+ * because the exit did or was not seen. Then exit_summarise() is to be called. */
+static __always_inline bool exit_end(__u32 vm, __u32 slot, __s32 tid)
+{
+	struct vs_exit *x = bpf_map_lookup_elem(&exits, &slot);
+	__u64 now;
+
+	if (!x || !x->begin || x->emitted)
+		return false;
+	now = bpf_ktime_get_ns();
+	if (now - x->begin >= exit_threshold_ns) {
+		exit_emit(x, tid, now);
+		return false;
+	}
+	exit_count(x, tid, vm, now);
+	x->begin = 0;
+	return true;
+}
+
+/* Handles a VM-exit, a return to the VMM, or a VM-entry for which exit_end() returned false. */
+static __always_inline void exit_summarise(__u32 type, __u32 slot, __s32 tid,
 					   const struct vs_event *e)
 {
-	const __u64 now = bpf_ktime_get_ns();
 	struct vs_exit *x = bpf_map_lookup_elem(&exits, &slot);
 
 	if (!x)
 		return;
 	if (type == VS_EVENT_KVM_EXIT) {
-		*x = (struct vs_exit){.begin = now, .reason = e->arg0, .rip = ev_kvm_exit_rip(e)};
-	} else if (type == VS_EVENT_KVM_USERSPACE_EXIT) {
-		x->vmm_begin = now;
+		*x = (struct vs_exit){
+			.begin = bpf_ktime_get_ns(), .reason = e->arg0, .rip = ev_kvm_exit_rip(e)};
+		return;
+	}
+	if (type == VS_EVENT_KVM_USERSPACE_EXIT) {
+		x->vmm_begin = bpf_ktime_get_ns();
 		x->vmm_reason = ev_kvm_userspace_exit_reason(e);
 		x->vmm_errno = (__u64)ev_kvm_userspace_exit_error(e);
-		if (!x->begin || x->emitted)
-			emit((__u16)type, tid, 0, e->arg0, e->arg1);
+		if (x->begin && !x->emitted)
+			return;
 	} else {
-		if (x->begin && now - x->begin >= exit_threshold_ns)
-			exit_emit(x, tid, now);
-		if (!x->begin || x->emitted)
-			emit((__u16)type, tid, 0, e->arg0, e->arg1);
-		else
-			exit_count(x, tid, vm, now);
 		x->begin = 0;
 	}
+	emit((__u16)type, tid, 0, e->arg0, e->arg1);
 }
 
 #endif

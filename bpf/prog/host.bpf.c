@@ -572,12 +572,15 @@ static __always_inline void tracepoint_hit(void *ctx)
 	if (!t->always && !(f && t->scope != VS_SCOPE_ANYONE ? !is_summary(f)
 							     : *(volatile __u32 *)&detail_anywhere))
 		return;
+	/* Most entries become no event: then their fields are not read. */
+	if (t->type == VS_EVENT_KVM_ENTRY && f && is_summary(f) && exit_end(f->vm, slot, tid))
+		return;
 	e.arg0 = fields_read(ctx, t->arg0);
 	e.arg1 = fields_read(ctx, t->arg1);
 	if (f && t->type == VS_EVENT_KVM_EXIT)
 		f->halt = exit_is_hlt(&e) ? VS_HALT_EXIT : VS_HALT_NONE;
 	if (t->always && f && is_summary(f)) {
-		exit_summarise(t->type, f->vm, slot, tid, &e);
+		exit_summarise(t->type, slot, tid, &e);
 		return;
 	}
 	request = request_of(&e);
