@@ -177,10 +177,10 @@ static __always_inline void user_hit_here(void *ctx)
 	const struct vs_user_slot *slot = user_slot_here(ctx, &index);
 	__s32 tid;
 
-	if (!slot)
+	if (!slot || !user_hit_is_wanted(ctx, slot))
 		return;
 	tid = current_shown();
-	if (user_hit_is_taken(ctx, slot, index, tid))
+	if (user_is_within(slot, index, tid))
 		user_emit(ctx, slot, tid);
 }
 VS_USER_PROGRAMS

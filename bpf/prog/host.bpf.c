@@ -623,12 +623,15 @@ static __always_inline void user_hit_here(void *ctx)
 {
 	__u32 index = 0;
 	const struct vs_user_slot *slot = user_slot_here(ctx, &index);
-	const __s32 tid = current_tid();
 	bool is_followed = false;
+	__s32 tid;
 
-	if (!slot || (!slot->untraced && !user_slot_concerns(slot, tid, &is_followed)))
+	if (!slot || (!slot->untraced && !user_slot_concerns(slot, current_tid(), &is_followed)))
 		return;
-	if (!user_hit_is_taken(ctx, slot, index, tid))
+	if (!user_hit_is_wanted(ctx, slot))
+		return;
+	tid = current_tid();
+	if (!user_is_within(slot, index, tid))
 		return;
 	/* Followed threads have their names from the scheduler's events. */
 	if (!is_followed)

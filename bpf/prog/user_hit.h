@@ -177,13 +177,10 @@ static __always_inline void user_emit(const void *ctx, const struct vs_user_slot
 	}
 }
 
-/* Returns true if a hit in a task that the slot concerns becomes an event. */
-static __always_inline bool user_hit_is_taken(void *ctx, const struct vs_user_slot *slot,
-					      __u32 index, __s32 tid)
+/* Returns true if the slot's filter keeps the hit. */
+static __always_inline bool user_hit_is_wanted(const void *ctx, const struct vs_user_slot *slot)
 {
-	if (!emitting || (slot->first_test != VS_USER_KEEP && !user_is_wanted(ctx, slot)))
-		return false;
-	return user_is_within(slot, index, tid);
+	return emitting && (slot->first_test == VS_USER_KEEP || user_is_wanted(ctx, slot));
 }
 
 /* Sets *index to the slot of the program that runs. Returns the slot, NULL if it is not in use. */
