@@ -69,7 +69,7 @@ static void line_set(struct boottime *b, const struct boottime_point *from,
 		.gain_ns = boot_length_ns - length_ns,
 		.gain_rate = (double)(boot_length_ns - length_ns) / (double)length_ns,
 	};
-	b->oldest = !b->oldest;
+	b->oldest = (b->oldest + 1) % BOOTTIME_LINES;
 }
 
 /* Converts a time `ns` after the begin of the line. Rounds the gain down, as the division of the
@@ -112,7 +112,7 @@ static uint64_t elsewhere(struct boottime *b, struct host_ns t)
 
 uint64_t boottime_of(struct boottime *b, struct host_ns t)
 {
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < BOOTTIME_LINES; i++) {
 		const struct boottime_line *l = &b->lines[i];
 		const uint64_t ns = (uint64_t)t.ns - (uint64_t)l->begin.host_ns;
 

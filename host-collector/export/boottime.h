@@ -22,13 +22,15 @@ struct boottime_line {
 	double gain_rate;  /* gain_ns / length_ns */
 };
 
+enum { BOOTTIME_LINES = 4 };
+
 struct boottime {
 	size_t n, at; /* at: index of the line that was used last */
 	uint64_t suspended_ns;
 	struct boottime_point *points;
-	/* The lines that were used last: newer events alternate with interrupts that were held
-	 * back. */
-	struct boottime_line lines[2];
+	/* The lines that were used last: newer events alternate with spans, chains and interrupts
+	 * that were held back. */
+	struct boottime_line lines[BOOTTIME_LINES];
 	unsigned oldest; /* index in `lines` of the one to replace */
 };
 

@@ -134,16 +134,24 @@ static void switch_to(struct guest_rows *x, struct guest_row *r, uint64_t t, uin
 }
 
 void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct vs_event *e,
-		     uint64_t t)
+		     struct host_ns at)
 {
+	const bool wakes = e->type == VS_EVENT_SCHED_WAKEUP || e->type == VS_EVENT_SCHED_WAKEUP_NEW;
 	int32_t current;
+	/* Whom this event finds here has been here before, if nobody saw it come. */
+	const bool unseen =
+		guest_event_was_current(e, &current) && (!r->any || r->current != current);
+	uint64_t t;
 
+	/* Most events are of interrupts: nothing of them is written here. */
+	if (!r->loss.open && !unseen && !wakes && e->type != VS_EVENT_SCHED_SWITCH)
+		return;
+	t = boottime_of(x->boottime, at);
 	if (r->loss.open) {
 		r->row->lost |= trace_has(x->file, t);
 		loss_row_end(x->losses, &r->loss, t, model_vm_name(x->model, r->vm), r->cpu);
 	}
-	/* Whom this event finds here has been here before, if nobody saw it come. */
-	if (guest_event_was_current(e, &current) && (!r->any || r->current != current))
+	if (unseen)
 		switch_to(x, r, t, 0, current, 0);
 	switch (e->type) {
 	case VS_EVENT_SCHED_SWITCH:

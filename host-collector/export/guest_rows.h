@@ -47,9 +47,9 @@ void guest_rows_fini(struct guest_rows *x);
 void guest_rows_host(struct guest_rows *x);
 /* Returns the row of a guest CPU, NULL on ENOMEM. Borrowed; valid until guest_rows_fini(). */
 struct guest_row *guest_rows_get(struct guest_rows *x, uint32_t vm, uint16_t cpu);
-/* Writes a guest event. t: its time, CLOCK_BOOTTIME ns. */
+/* Writes a guest event. */
 void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct vs_event *e,
-		     uint64_t t);
+		     struct host_ns at);
 void guest_row_lost(struct guest_rows *x, struct guest_row *r, uint64_t from, uint64_t n);
 void guest_row_interrupt(struct guest_rows *x, const struct guest_interrupt *interrupt);
 void guest_rows_finish(struct guest_rows *x);

@@ -39,7 +39,7 @@ struct perfetto {
 	bool all_rows; /* `narrow` selects all VMs and vCPUs */
 	bool begun;
 	int error;
-	uint64_t host_end; /* time of the host's newest event */
+	struct host_ns host_end; /* time of the host's newest event */
 	struct trace_file file;
 	struct boottime boottime;
 	struct tasks tasks;
@@ -224,7 +224,7 @@ static void on_host_instant(void *context, const struct host_instant *i)
 	struct perfetto *x = context;
 	uint64_t t = time_of(x, i->t);
 
-	x->host_end = t;
+	x->host_end = i->t;
 	chosen_rows_event(&x->chosen, VS_SOURCE_HOST, &i->event, i->t, i->err_ns);
 	switch (i->event.type) {
 	case VS_EVENT_LOST:
@@ -259,16 +259,30 @@ static void on_host_instant(void *context, const struct host_instant *i)
 	}
 }
 
+/* The types that on_host_instant() reads; user_hits_take() reads some of them. */
+static struct event_set host_types(void)
+{
+	const struct event_set read = EVENT_SET(
+		VS_EVENT_LOST, VS_EVENT_SCHED_SWITCH, VS_EVENT_SCHED_WAKEUP,
+		VS_EVENT_SCHED_WAKEUP_NEW, VS_EVENT_TASK_NAME, VS_EVENT_KVM_ENTRY,
+		VS_EVENT_KVM_EXIT, VS_EVENT_KVM_USERSPACE_EXIT, VS_EVENT_USER, VS_EVENT_USER_MORE);
+	struct event_set set = event_set_flagged(EVENT_EVIDENCE);
+
+	event_set_add(&set, &read);
+	return set;
+}
+
 /* ---- guests ---- */
 
 static void on_guest_instant(void *context, const struct guest_instant *i)
 {
 	struct perfetto *x = context;
-	uint64_t t = time_of(x, i->t);
 	struct guest_row *r;
 	struct thread *v;
 	uint32_t vcpu;
 
+	if (!x->begun)
+		begin(x, i->t);
 	chosen_rows_event(&x->chosen, i->vm, &i->event, i->t, i->err_ns);
 	if (i->type == VS_EVENT_TASK_NAME)
 		tasks_named(&x->tasks, i->vm, &i->event);
@@ -292,8 +306,8 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 	if (!r)
 		return;
 	r->last = i->t;
-	guest_row_event(&x->guests, r, &i->event, t);
-	x->n_guest_events += trace_has(&x->file, t);
+	guest_row_event(&x->guests, r, &i->event, i->t);
+	x->n_guest_events += !x->narrow->cut || trace_has(&x->file, time_of(x, i->t));
 }
 
 static void on_guest_interrupt(void *context, const struct guest_interrupt *interrupt)
@@ -413,6 +427,7 @@ struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pip
 	x->narrow = narrow;
 	x->all_rows = !narrow_rows(narrow);
 	mine.context = x;
+	mine.host_types = host_types();
 	if (parts_init(x, pairs, out))
 		goto fail;
 	x->stalls = stall_rows_new(m, pipeline);
@@ -456,7 +471,7 @@ int perfetto_finish(struct perfetto *x)
 	EACH_THREAD(x, v, vcpu_slices_finish(&x->slices, &v->track));
 	for (size_t i = 0; i < VS_CPUS_MAX; i++) {
 		if (x->cpus[i].loss.open)
-			loss_row_end(&x->losses, &x->cpus[i].loss, x->host_end, "host",
+			loss_row_end(&x->losses, &x->cpus[i].loss, time_of(x, x->host_end), "host",
 				     (uint16_t)i);
 	}
 	guest_rows_finish(&x->guests);

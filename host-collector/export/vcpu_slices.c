@@ -81,7 +81,10 @@ void vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct 
 	/* Time that is not known is in no exit, whatever came before it. */
 	uint64_t exit =
 		span->state == VCPU_UNKNOWN || span->state == VCPU_GUEST ? 0 : span->exit.serial;
-	uint64_t begin = boottime_of(x->boottime, span->begin);
+	/* Most spans begin where the span before them ended. */
+	uint64_t begin = v->ended.ns == span->begin.ns && v->track
+				 ? v->end
+				 : boottime_of(x->boottime, span->begin);
 	struct trace_event e;
 
 	if (!v->track)
@@ -91,6 +94,7 @@ void vcpu_slices_span(struct vcpu_slices *x, struct vcpu_track *v, const struct 
 	if (exit && !v->exit)
 		trace_begin(x->file, begin, v->track, exit_name_of(x, &span->exit));
 	v->exit = exit;
+	v->ended = span->end;
 	v->end = boottime_of(x->boottime, span->end);
 	if (span->state == VCPU_GUEST || span->state == VCPU_KVM) {
 		trace_begin(x->file, begin, v->track, state_name(x, span->state));

@@ -24,8 +24,9 @@ struct vcpu_slices {
 
 struct vcpu_track {
 	uint64_t track;
-	uint64_t exit; /* serial of the exit whose slice is open, 0: none */
-	uint64_t end;  /* end of the last slice */
+	uint64_t exit;        /* serial of the exit whose slice is open, 0: none */
+	uint64_t end;         /* end of the last slice */
+	struct host_ns ended; /* the same, on the timeline */
 };
 
 /* Writes a span; spans come in order of time. */
