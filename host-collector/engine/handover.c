@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host-collector/util/relay.h"
 
@@ -56,8 +57,7 @@ void handover_push(struct handover *h, const struct timeline_event *events, size
 		struct chunk *c = chunk_in_hand(h);
 		size_t fit = n < CHUNK_EVENTS - c->n ? n : CHUNK_EVENTS - c->n;
 
-		for (size_t i = 0; i < fit; i++)
-			c->events[c->n + i] = events[i];
+		memcpy(&c->events[c->n], events, fit * sizeof(*events));
 		c->n += fit;
 		events += fit;
 		n -= fit;

@@ -82,7 +82,7 @@ static void emit_merged(void *context, const struct timeline_event *events, size
 		p->first_event = events[0].t;
 	}
 	p->last_event = events[n - 1].t;
-	/* Facts come between the events: until none is due in the burst, one by one. */
+	/* Facts come between the events: until none is due among them, one by one. */
 	for (; n && facts_due(p, p->last_event); events++, n--) {
 		facts_deliver(p, events->t);
 		give(p, events, 1);

@@ -4,7 +4,7 @@
  * fixed size. The runs that are not empty form a binary heap, ordered by the time of their first
  * event. To release events up to a limit, the first run of the heap is emptied until its next event
  * is younger than the first event of the second run. So the heap is reordered once per burst, not
- * once per event.
+ * once per event. The merged events are emitted in portions, not one by one.
  *
  * The limit is the oldest promise of all live sources, or the silence limit if that is later.
  * Chunks come from a pool that never exceeds memory_bytes and is freed only by timeline_free(), so
@@ -26,6 +26,7 @@
 enum {
 	CHUNK_EVENTS = 72, /* 4 KiB */
 	CHUNKS_MIN = 8,
+	PORTION_EVENTS = 128,
 	MEMORY_DEFAULT = 32 << 20,
 };
 static const int64_t silence_default_ns = 30ll * 1000 * 1000 * 1000;
@@ -75,6 +76,8 @@ struct timeline {
 	size_t n_runs;
 	int64_t released;
 	struct timeline_stats stats;
+	size_t n_portion; /* merged, but not yet emitted; 0 outside of release() */
+	struct timeline_event portion[PORTION_EVENTS];
 };
 
 struct timeline *timeline_new(const struct timeline_options *options, timeline_emit emit,
@@ -257,35 +260,43 @@ static void run_drop_chunk(struct timeline *t, struct run *r)
 	chunk_put(t, c);
 }
 
-/* The number of the chunk's first events that are not younger than `until`, at least 1 and at most
- * `count`. */
-static size_t burst_length(const struct chunk *c, int64_t until, size_t count)
+/* Passes on the merged events. Those that are younger than `promised` count as forced. */
+static void portion_emit(struct timeline *t, int64_t promised)
 {
-	const struct timeline_event *events = &c->events[c->begin];
-	size_t n = 1;
+	const size_t n = t->n_portion;
 
-	if (count > c->end - c->begin)
-		count = c->end - c->begin;
-	while (n < count && events[n].t.ns <= until)
-		n++;
-	return n;
-}
-
-/* Emits the first `n` events of the run's first chunk. */
-static void burst_emit(struct timeline *t, struct run *r, size_t n, int64_t promised)
-{
-	struct chunk *c = r->first;
-	const struct timeline_event *events = &c->events[c->begin];
-
-	for (size_t i = n; i && events[i - 1].t.ns > promised; i--)
+	if (!n)
+		return;
+	for (size_t i = n; i && t->portion[i - 1].t.ns > promised; i--)
 		t->stats.forced++;
-	t->released = events[n - 1].t.ns;
+	t->released = t->portion[n - 1].t.ns;
 	t->stats.waiting_events -= n;
 	t->stats.merged += n;
+	t->n_portion = 0;
+	t->emit(t->context, t->portion, n);
+}
+
+/* Merges the first events of the run's first chunk: at least one, at most `count`, and after the
+ * first one only events up to `until`. Returns how many. */
+static size_t burst_merge(struct timeline *t, struct run *r, int64_t until, size_t count,
+			  int64_t promised)
+{
+	struct chunk *c = r->first;
+	const struct timeline_event *e = &c->events[c->begin];
+	uint32_t left = c->end - c->begin;
+	size_t n = 0;
+
+	if (left > count)
+		left = (uint32_t)count;
+	do {
+		t->portion[t->n_portion++] = e[n++];
+		if (t->n_portion == PORTION_EVENTS)
+			portion_emit(t, promised);
+	} while (n < left && e[n].t.ns <= until);
 	c->begin += (uint32_t)n;
-	t->emit(t->context, events, n);
 	if (c->begin == c->end)
 		run_drop_chunk(t, r);
+	return n;
 }
 
 /*
@@ -305,10 +316,7 @@ static void release(struct timeline *t, int64_t limit, int64_t promised, size_t 
 				burst = t->heap[i].t - (t->heap[i].t > INT64_MIN);
 		}
 		do {
-			const size_t n = burst_length(r->first, burst, count);
-
-			burst_emit(t, r, n, promised);
-			count -= n;
+			count -= burst_merge(t, r, burst, count, promised);
 			c = r->first;
 		} while (c && count && c->events[c->begin].t.ns <= burst);
 		if (c) {
@@ -320,6 +328,7 @@ static void release(struct timeline *t, int64_t limit, int64_t promised, size_t 
 		}
 		heap_down(t, 0);
 	}
+	portion_emit(t, promised);
 }
 
 static int64_t promise_oldest(const struct timeline *t)
@@ -389,16 +398,27 @@ static void pool_trim(struct timeline *t, int64_t now)
 	t->used = t->n_chunks - t->n_free;
 }
 
-/* What most events are: not the run's first, not older than its last, and in a chunk with room. */
-static bool run_append(struct timeline *t, struct run *r, const struct timeline_event *e)
+/* Appends what most events are: not the run's first, not older than the last output and the run's
+ * last event, and in a chunk with room. Returns how many of the first events that was. */
+static size_t run_append(struct timeline *t, struct run *r, const struct timeline_event *events,
+			 size_t n)
 {
 	struct chunk *c = r->last;
+	int64_t last = t->released;
+	size_t fit = 0;
 
-	if (!c || c->end == CHUNK_EVENTS || c->events[c->end - 1].t.ns > e->t.ns)
-		return false;
-	c->events[c->end++] = *e;
-	t->stats.waiting_events++;
-	return true;
+	if (!c || r->late)
+		return 0;
+	if (n > CHUNK_EVENTS - c->end)
+		n = CHUNK_EVENTS - c->end;
+	if (c->events[c->end - 1].t.ns > last)
+		last = c->events[c->end - 1].t.ns;
+	for (; fit < n && events[fit].t.ns >= last; fit++)
+		last = events[fit].t.ns;
+	memcpy(&c->events[c->end], events, fit * sizeof(*events));
+	c->end += (uint32_t)fit;
+	t->stats.waiting_events += fit;
+	return fit;
 }
 
 /* Appends in order; one that comes too early is moved back towards the front, a few places. */
@@ -487,8 +507,9 @@ int timeline_push(struct timeline *t, uint32_t source, uint16_t cpu,
 	for (size_t i = 0; i < n; i++) {
 		struct timeline_event e;
 
-		if (events[i].t.ns >= t->released && !r->late && run_append(t, r, &events[i]))
-			continue;
+		i += run_append(t, r, &events[i], n - i);
+		if (i == n)
+			break;
 		e = events[i];
 		pool_refill(t);
 		if (!event_admit(t, &e)) {

@@ -39,8 +39,7 @@ struct timeline_options {
 	int64_t silence_limit_ns; /* 0: 30 s; INT64_MAX offline */
 };
 
-/* Receives the events in time order, in bursts: one or more events of one source and CPU, of which
- * no other source or CPU has one in between. They are borrowed for the call. */
+/* Receives the events in time order, one or more at a time. They are borrowed for the call. */
 typedef void (*timeline_emit)(void *context, const struct timeline_event *events, size_t n);
 
 /* Returns NULL on ENOMEM. timeline_free() discards the events that wait, and accepts NULL. */
