@@ -53,7 +53,7 @@ enum column_field {
 
 /* The varints of a packed column. Its last byte ends a varint, so taking `n` of them ends there. */
 struct packed {
-	const uint8_t *at; /* NULL: none */
+	const uint8_t *at;
 	size_t n;
 };
 
@@ -74,7 +74,7 @@ struct wire_batch {
 struct batch_decoder {
 	struct predictor predictor;
 	struct wire_cursor wire_columns[COLUMNS_MAX];
-	/* Of the slots in use. An absent column: all zeros. */
+	/* Of the slots in use. */
 	struct column columns[BATCH_SLOTS];
 	size_t counts[BATCH_SLOTS];
 	struct type_slots slots;
@@ -123,7 +123,7 @@ static inline uint64_t packed_take(struct batch_decoder *d, struct packed *p)
 
 static inline int32_t packed_take_signed(struct batch_decoder *d, struct packed *p)
 {
-	const uint32_t coded = p->at ? (uint32_t)packed_take(d, p) : 0;
+	const uint32_t coded = (uint32_t)packed_take(d, p);
 
 	return (int32_t)(coded >> 1 ^ (0 - (coded & 1)));
 }
@@ -295,6 +295,17 @@ static bool packed_fits(const struct packed *p, size_t events)
 	return !p->n || p->n == events;
 }
 
+/* A column that was left out: all its values are 0. So taking one needs no branch. */
+static void column_fill(struct column *c)
+{
+	static const uint8_t zeros[VS_BATCH_EVENTS_MAX];
+
+	c->pid.at = c->pid.n ? c->pid.at : zeros;
+	c->pid2.at = c->pid2.n ? c->pid2.at : zeros;
+	c->arg0.at = c->arg0.n ? c->arg0.at : zeros;
+	c->arg1.at = c->arg1.n ? c->arg1.at : zeros;
+}
+
 static int decoder_take_columns(struct batch_decoder *d, const struct wire_batch *m)
 {
 	memset(d->columns, 0, type_slots_used(&d->slots) * sizeof(d->columns[0]));
@@ -322,6 +333,8 @@ static int decoder_take_columns(struct batch_decoder *d, const struct wire_batch
 			return -EBADMSG;
 		d->columns[slot] = c;
 	}
+	for (size_t slot = 0; slot < type_slots_used(&d->slots); slot++)
+		column_fill(&d->columns[slot]);
 	return 0;
 }
 
@@ -348,8 +361,8 @@ static inline void decoder_take(struct batch_decoder *d, struct vs_event *event,
 	predictor_learn_pid(p, event, c->predict);
 	event->pid2 =
 		wrapping_add32(predict_pid2(p, slot, c->predict), packed_take_signed(d, &c->pid2));
-	arg0 = c->arg0.at ? packed_take(d, &c->arg0) : 0;
-	arg1 = c->arg1.at ? packed_take(d, &c->arg1) : 0;
+	arg0 = packed_take(d, &c->arg0);
+	arg1 = packed_take(d, &c->arg1);
 	event->arg0 = c->predict & PREDICT_ARG0_PREVIOUS ? p->previous[slot].arg0 + unzigzag64(arg0)
 							 : arg0;
 	event->arg1 = c->predict & PREDICT_ARG1_PREVIOUS ? p->previous[slot].arg1 + unzigzag64(arg1)
