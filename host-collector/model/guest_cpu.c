@@ -284,8 +284,9 @@ bool loss_bearable(struct loss_balance *b, const struct vs_event *e)
 	return ev_lost_count(e) && (b->lost <= 1 || b->lost <= b->seen / 2);
 }
 
-static void forget(struct guest_cpu *c, struct host_ns from, enum unknown_reason why,
-		   const struct guest_cpu_sink *sink)
+__attribute__((noinline)) static void forget(struct guest_cpu *c, struct host_ns from,
+					     enum unknown_reason why,
+					     const struct guest_cpu_sink *sink)
 {
 	if (from.ns < c->open.begin.ns)
 		from = c->open.begin;
@@ -351,8 +352,9 @@ static void doubted_pop(struct guest_cpu *c, struct host_ns t, enum guest_cpu_st
 	c->doubted_depth = at - 1;
 }
 
-static void lost(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
-		 const struct guest_cpu_sink *sink)
+__attribute__((noinline)) static void lost(struct guest_cpu *c, struct host_ns t,
+					   const struct vs_event *e,
+					   const struct guest_cpu_sink *sink)
 {
 	struct host_ns from = loss_since(e, t, c->last);
 	bool bearable = loss_bearable(&c->balance, e) || (loss_is_single(e) && !c->doubted);
@@ -397,11 +399,39 @@ void guest_cpu_error(struct guest_cpu *c, struct host_ns t, uint32_t err_ns)
 	c->err_ns = err_ns;
 }
 
+/* An interrupt or softirq begins or ends. */
+__attribute__((noinline)) static void context_event(struct guest_cpu *c, struct host_ns t,
+						    const struct vs_event *e,
+						    const struct guest_rule *rule,
+						    const struct guest_cpu_sink *sink)
+{
+	const struct guest_context context = {.state = rule->state,
+					      .number = (uint32_t)ev_handler_number(e),
+					      .vector = rule->vector};
+
+	if (rule->action == RULE_LEAVE) {
+		leave(c, t, &context, sink);
+		return;
+	}
+	if (c->doubted_depth)
+		doubted_pop(c, t, rule->state, sink);
+	enter(c, t, &context, sink);
+}
+
+/* A switch ends all interrupts and softirqs. */
+__attribute__((noinline)) static void contexts_end(struct guest_cpu *c, struct host_ns t,
+						   const struct guest_cpu_sink *sink)
+{
+	while (c->depth)
+		pop_incomplete(c, t, sink);
+}
+
+/* The rare and the large parts of this are not inlined: most events need none of them, and would
+ * pay for their stack frame. */
 void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_event *e,
 		     const struct guest_cpu_sink *sink)
 {
 	const struct guest_rule *rule;
-	struct guest_context context = {.number = (uint32_t)ev_handler_number(e)};
 
 	if (e->type == VS_EVENT_LOST) {
 		lost(c, t, e, sink);
@@ -414,11 +444,9 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 	c->balance.seen++;
 	doubt_end(c, t, e, sink);
 	unled(c, e, sink);
-	context.state = rule->state;
-	context.vector = rule->vector;
 	if (rule->action == RULE_SWITCH) {
-		while (c->depth)
-			pop_incomplete(c, t, sink);
+		if (c->depth)
+			contexts_end(c, t, sink);
 		c->doubted_depth = 0;
 		c->balance = (struct loss_balance){0};
 		c->switched = t;
@@ -426,12 +454,8 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 	}
 	if (guest_event_current(e, &c->pid))
 		c->task_known = true;
-	if (rule->action == RULE_ENTER && c->doubted_depth)
-		doubted_pop(c, t, rule->state, sink);
-	if (rule->action == RULE_ENTER)
-		enter(c, t, &context, sink);
-	else if (rule->action == RULE_LEAVE)
-		leave(c, t, &context, sink);
+	if (rule->action == RULE_ENTER || rule->action == RULE_LEAVE)
+		context_event(c, t, e, rule, sink);
 	softirqs_note(c, rule);
 	update(c, t, sink);
 	c->last = t;

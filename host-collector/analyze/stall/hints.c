@@ -78,15 +78,19 @@ int64_t hint_spin_gap_ns(const struct run *r)
 	return 5 * (r->last.ns - r->begin.ns) + 200000;
 }
 
-static void nested_end(struct vcpu_hints *v, struct host_ns t)
+__attribute__((noinline)) static void nested_over(struct vcpu_hints *v, struct host_ns t)
 {
 	struct hint over = hint_of_run(&v->nested, HINT_NESTED);
 
-	if (!v->in_guest_of_its_own)
-		return;
 	over.end = t;
 	hint_keep(v, &over);
 	v->in_guest_of_its_own = false;
+}
+
+static void nested_end(struct vcpu_hints *v, struct host_ns t)
+{
+	if (v->in_guest_of_its_own)
+		nested_over(v, t);
 }
 
 static void on_exit_event(struct hints *h, const struct model *m, const struct host_instant *i)
@@ -227,7 +231,8 @@ static void on_accept(struct hints *h, const struct model *m, const struct host_
 	}
 }
 
-static void calls_answer(struct hints *h, struct vcpu_hints *v, uint32_t vcpu, struct host_ns t)
+__attribute__((noinline)) static void calls_answer(struct hints *h, struct vcpu_hints *v,
+						   uint32_t vcpu, struct host_ns t)
 {
 	for (size_t k = 0; k < CALLERS; k++) {
 		struct vcpu_hints *caller = NULL;
