@@ -24,7 +24,7 @@ static int files_prepare(posix_spawn_file_actions_t *files, const int *fds, size
 	return err;
 }
 
-static int attributes_prepare(posix_spawnattr_t *attributes)
+int helper_attributes_prepare(posix_spawnattr_t *attributes, short flags)
 {
 	sigset_t none, all;
 	int err;
@@ -35,9 +35,8 @@ static int attributes_prepare(posix_spawnattr_t *attributes)
 	if (!err)
 		err = posix_spawnattr_setsigdefault(attributes, &all);
 	if (!err)
-		err = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK |
-								   POSIX_SPAWN_SETSIGDEF |
-								   POSIX_SPAWN_SETPGROUP);
+		err = posix_spawnattr_setflags(attributes, (short)(POSIX_SPAWN_SETSIGMASK |
+								   POSIX_SPAWN_SETSIGDEF | flags));
 	return err;
 }
 
@@ -58,7 +57,7 @@ static int lifted_spawn(const char *name, const int *fds, size_t n, pid_t *pid)
 	if (!err) {
 		err = files_prepare(&files, fds, n);
 		if (!err)
-			err = attributes_prepare(&attributes);
+			err = helper_attributes_prepare(&attributes, POSIX_SPAWN_SETPGROUP);
 		/* This very program, also after its file was replaced. */
 		if (!err)
 			err = posix_spawn(pid, "/proc/self/exe", &files, &attributes, argv, envp);

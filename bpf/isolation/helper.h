@@ -3,6 +3,7 @@
 #ifndef ISOLATION_HELPER_H
 #define ISOLATION_HELPER_H
 
+#include <spawn.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -16,5 +17,9 @@ enum { HELPER_FIRST = 3, HELPER_DESCRIPTORS_MAX = 8 };
  * -errno; -E2BIG: more than HELPER_DESCRIPTORS_MAX.
  */
 int helper_spawn(const char *name, const int *fds, size_t n, pid_t *pid);
+/* Makes a process that posix_spawn() starts begin with no signal blocked and none ignored. flags:
+ * more POSIX_SPAWN_ flags. `attributes` is initialized and stays the caller's. Returns 0 or an
+ * errno, which is positive as those of posix_spawn(). */
+int helper_attributes_prepare(posix_spawnattr_t *attributes, short flags);
 
 #endif

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bpf/isolation/helper.h"
+
 static int file_prepare(posix_spawn_file_actions_t *files, int fd, int as)
 {
 	return fd < 0 ? posix_spawn_file_actions_addopen(files, as, "/dev/null", O_RDWR, 0)
@@ -26,22 +28,6 @@ static int files_prepare(posix_spawn_file_actions_t *files, int in, int out)
 	return err;
 }
 
-static int attributes_prepare(posix_spawnattr_t *attributes)
-{
-	sigset_t none, all;
-	int err;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	err = posix_spawnattr_setsigmask(attributes, &none);
-	if (!err)
-		err = posix_spawnattr_setsigdefault(attributes, &all);
-	if (!err)
-		err = posix_spawnattr_setflags(attributes,
-					       POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	return err;
-}
-
 static int spawn(pid_t *pid, const char *program, char *const *args, int in, int out)
 {
 	posix_spawn_file_actions_t files;
@@ -54,7 +40,7 @@ static int spawn(pid_t *pid, const char *program, char *const *args, int in, int
 	if (!err) {
 		err = files_prepare(&files, in, out);
 		if (!err)
-			err = attributes_prepare(&attributes);
+			err = helper_attributes_prepare(&attributes, 0);
 		if (!err)
 			err = posix_spawn(pid, program, &files, &attributes, args, environ);
 		posix_spawnattr_destroy(&attributes);

@@ -138,7 +138,7 @@ void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct vs_
 {
 	const bool wakes = e->type == VS_EVENT_SCHED_WAKEUP || e->type == VS_EVENT_SCHED_WAKEUP_NEW;
 	int32_t current;
-	/* Whom this event finds here has been here before, if nobody saw it come. */
+	/* A task that no event showed to arrive was on this CPU before this event. */
 	const bool unseen =
 		guest_event_was_current(e, &current) && (!r->any || r->current != current);
 	uint64_t t;
