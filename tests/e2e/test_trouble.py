@@ -200,4 +200,4 @@ if __name__ == "__main__":
     if os.geteuid():
         print("skipped: BPF on this machine's kernel needs root")
         sys.exit(77)
-    unittest.main()
+    bed.machine.unittest_main(Trouble)

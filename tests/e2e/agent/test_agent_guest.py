@@ -27,7 +27,8 @@ class Agent(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.builder = bed.Builder()
-        cls.guest = bed.boot_a(cls.builder, cpus=2, modules=("virtio_blk",), qemu_args=(
+        # One thread for both CPUs: the tests attach and detach tracepoints often (see EmulatorFault).
+        cls.guest = bed.boot_a(cls.builder, cpus=2, modules=("virtio_blk",), accelerator="tcg,thread=single", qemu_args=(
             "-drive", "if=none,id=disk,driver=null-co,read-zeroes=on,size=64M", "-device", "virtio-blk-pci,drive=disk"))
 
     @classmethod
@@ -270,4 +271,4 @@ class Agent(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    bed.machine.unittest_main(Agent)

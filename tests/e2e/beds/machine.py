@@ -15,9 +15,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+import unittest
 
 RUN_PREFIX = "vcpuscope-bed."
 QEMU = os.environ.get("VCPUSCOPE_BED_QEMU", "qemu-system-x86_64")
@@ -59,6 +61,38 @@ def retry_emulator(attempt, say=print, tries=3):
             if not left:
                 raise
             say(f"{fault}; trying again")
+
+
+class _Result(unittest.TextTestResult):
+    """Ends a run of tests when the emulator broke the machine that they share."""
+    fault = None
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._look(err)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        self._look(err)
+
+    def _look(self, err):
+        if err and isinstance(err[1], EmulatorFault):
+            self.fault = err[1]
+            self.stop()
+
+
+def unittest_main(of):
+    """unittest.main() for the test case class `of`, whose tests share a machine. If the emulator broke it, and no
+    test had failed before, all are played again. Arguments name tests of the class."""
+    def attempt():
+        loader = unittest.defaultTestLoader
+        tests = loader.loadTestsFromNames(sys.argv[1:], of) if sys.argv[1:] else loader.loadTestsFromTestCase(of)
+        result = unittest.TextTestRunner(resultclass=_Result, verbosity=2).run(tests)
+        if result.fault and not result.failures and len(result.errors) == 1:
+            raise result.fault
+        return result.wasSuccessful()
+
+    sys.exit(not retry_emulator(attempt))
 
 
 def _before_qemu():
@@ -281,10 +315,11 @@ class Machine:
             if int(seconds) >= STUCK_S:
                 raise EmulatorFault(f"a CPU of the machine has stood still for {seconds} s, as its kernel "
                                     "says: the emulator lost an interrupt")
-        stall = re.search(r"rcu: INFO: rcu_\w+ (?:self-)?detected stalls? on .*", self.serial())
+        stall = re.search(r"rcu: INFO: rcu_\w+ (?:self-)?detected stalls? on .*(?:\n.*){0,60}", self.serial())
         if stall:
-            raise EmulatorFault(f"a CPU of the machine has stood still for 21 s, as its kernel says ({stall[0]}): "
-                                "the emulator lost an interrupt")
+            # Where the CPU stood tells a lost interrupt from a fault of the program under test.
+            raise EmulatorFault("a CPU of the machine has stood still for 21 s, as its kernel says: the emulator "
+                                f"lost an interrupt. The kernel's words: {stall[0]}")
 
     def _where(self):
         """Where the vCPUs are, for the report of a machine that does not answer."""

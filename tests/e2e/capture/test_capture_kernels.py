@@ -70,4 +70,4 @@ class Kernels(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    bed.machine.unittest_main(Kernels)
