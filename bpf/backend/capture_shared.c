@@ -38,17 +38,18 @@ static uint32_t vm_of(const struct capture_user *user)
 static long user_drain(struct capture *c, const struct capture_sink *sink)
 {
 	struct capture_user *user = user_of(c);
-	const struct capture_shared *s = user->shared;
-	long total = 0;
+	struct capture_shared *s = user->shared;
+	const size_t total = user->n_queued;
 
 	for (size_t i = 0; i < s->n_cpus; i++) {
-		struct user_queue *q = &user->queues[i];
+		struct event_queue *q = &user->queues[i].queue;
 
 		if (q->n)
 			sink->events(sink->context, (uint16_t)i, q->events, q->n);
-		total += (long)q->n;
-		q->n = 0;
+		event_queue_remove(q, q->n);
 	}
+	user->n_queued = 0;
+	s->n_queued -= total;
 	/* Stacks come at once, events when all CPUs have been read up to them. */
 	while (user->stacks && user->stacks->stack.time <= s->sample.monotonic_ns) {
 		struct kept_stack *kept = user->stacks;
@@ -61,7 +62,7 @@ static long user_drain(struct capture *c, const struct capture_sink *sink)
 		user->n_stacks--;
 		free(kept);
 	}
-	return total;
+	return (long)total;
 }
 
 static int user_sample(struct capture *c, struct clock_sample *out)
@@ -312,8 +313,9 @@ static void user_close(struct capture *c)
 	s->users[user->number] = NULL;
 	user_set_remove(&s->joined, user->number);
 	s->n_users--;
+	s->n_queued -= user->n_queued;
 	for (size_t i = 0; user->queues && i < s->n_cpus; i++)
-		free(user->queues[i].events);
+		event_queue_fini(&user->queues[i].queue);
 	while (user->stacks) {
 		struct kept_stack *kept = user->stacks;
 
@@ -396,7 +398,7 @@ void capture_shared_close(struct capture_shared *s)
 	if (!s)
 		return;
 	for (size_t i = 0; s->cpus && i < s->n_cpus; i++)
-		free(s->cpus[i].events);
+		event_queue_fini(&s->cpus[i].queue);
 	free(s->cpus);
 	event_router_free(s->router);
 	free(s->exits.cells);
@@ -449,13 +451,8 @@ bool capture_shared_is_idle(struct capture *c)
 {
 	const struct capture_user *user = user_of(c);
 
-	if (c->backend->sample != user_sample || shared_pump(user->shared) || user->stacks)
-		return false;
-	for (size_t i = 0; i < user->shared->n_cpus; i++) {
-		if (user->queues[i].n)
-			return false;
-	}
-	return true;
+	return c->backend->sample == user_sample && !shared_pump(user->shared) && !user->stacks &&
+	       !user->n_queued;
 }
 
 int capture_shared_pump(struct capture_shared *s)

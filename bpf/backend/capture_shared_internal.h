@@ -6,13 +6,14 @@
 
 #include "bpf/capture/capture_internal.h"
 #include "bpf/backend/capture_shared.h"
+#include "bpf/backend/event_queue.h"
 #include "bpf/backend/event_router.h"
 #include "clock/sample.h"
 
 /* Events of a CPU that were read from its ring. They wait, in order, for events of other CPUs. */
 struct shared_cpu {
-	struct vs_event *events;
-	size_t begin, n, capacity;
+	struct event_queue queue;
+	size_t begin; /* the first event of the queue that is not handed out; 0 between pumps */
 	uint32_t next_seq;
 	uint64_t lost;        /* number of lost sequence numbers so far */
 	uint64_t newest_time; /* CLOCK_MONOTONIC ns of the newest event read */
@@ -21,8 +22,7 @@ struct shared_cpu {
 
 /* Events of a CPU for one user. */
 struct user_queue {
-	struct vs_event *events;
-	size_t n, capacity;
+	struct event_queue queue;
 	uint64_t emitted, dropped;
 };
 
@@ -37,6 +37,7 @@ struct capture_user {
 	unsigned int number;
 	uint64_t wait_threshold_ns;
 	struct user_queue *queues; /* n_cpus elements */
+	size_t n_queued;           /* number of events in them */
 	struct kept_stack *stacks, **stacks_end;
 	size_t n_stacks;
 	uint64_t stacks_dropped;
@@ -65,6 +66,7 @@ struct capture_shared {
 	struct capture_backend backend; /* used by all users' captures */
 	uint64_t lag_ns;
 	size_t n_cpus, n_users;
+	size_t n_queued; /* number of events in the queues of all users */
 	struct capture_user *users[ROUTER_USERS_MAX];
 	struct user_set joined; /* the numbers of `users` */
 	struct event_router *router;

@@ -13,34 +13,46 @@
 #include "bpf/backend/capture_shared_internal.h"
 
 #include "clock/sample.h"
-#include "proto/array.h"
 #include "proto/event_fields.h"
 
 enum {
 	PUMP_NS = 5000000,
-	QUEUE_EVENTS_MAX = 1 << 20,
+	/* Room in the queues of all users together: 80 MiB of events, on large machines 10 MiB for
+	 * each CPU. Queues double, so their memory may be twice that. */
+	QUEUED_EVENTS_MIN = 2 << 20,
+	QUEUED_EVENTS_PER_CPU = 256 << 10,
 	STACKS_MAX = 256, /* of a user that does not drain */
 };
 
-/* Makes room for one more of at most `most` events. Returns false if there is no room. */
-static bool events_reserve(struct vs_event **events, size_t n, size_t *capacity, size_t most)
-{
-	return n < *capacity || (n < most && !ARRAY_RESERVE(events, n, capacity, 256));
-}
-
 /* ---- to a user ---- */
+
+/* Returns whether a user may queue one more event. A user that has less than its share of half of
+ * the room always may, so that an event storm of one VM does not cost the others their events. */
+static bool has_room(const struct capture_shared *s, const struct capture_user *user)
+{
+	const size_t scaled = QUEUED_EVENTS_PER_CPU * s->n_cpus;
+	const size_t half = (scaled > QUEUED_EVENTS_MIN ? scaled : QUEUED_EVENTS_MIN) / 2;
+
+	/* One user alone does not take the room that the others share. */
+	const size_t most = s->n_users > 1 ? half / 2 : half;
+
+	return (s->n_queued < half && user->n_queued < most) || user->n_queued < half / s->n_users;
+}
 
 /* Adds an event to a user's queue. An event without room counts as lost, and its sequence number is
  * missing, as if the kernel's ring had lost it. */
-static void queue_push(struct user_queue *q, const struct vs_event *event)
+static void queue_push(struct capture_shared *s, struct capture_user *user,
+		       const struct vs_event *event)
 {
+	struct user_queue *q = &user->queues[event->cpu];
 	const bool is_lost = event->type == VS_EVENT_LOST;
 	const uint64_t n = is_lost ? ev_lost_count(event) : 1;
-	const bool room = events_reserve(&q->events, q->n, &q->capacity, QUEUE_EVENTS_MAX);
+	const bool room = has_room(s, user) && !event_queue_add(&q->queue, event);
 
 	if (room) {
-		q->events[q->n] = *event;
-		q->events[q->n++].seq = (uint32_t)q->emitted;
+		q->queue.events[q->queue.n - 1].seq = (uint32_t)q->emitted;
+		user->n_queued++;
+		s->n_queued++;
 	}
 	q->emitted += n;
 	if (is_lost || !room)
@@ -50,7 +62,6 @@ static void queue_push(struct user_queue *q, const struct vs_event *event)
 static void user_push(struct capture_shared *s, struct capture_user *user,
 		      const struct vs_event *event)
 {
-	struct user_queue *q = &user->queues[event->cpu];
 	pid_t tids[2];
 
 	event_router_tasks(event, tids);
@@ -61,9 +72,9 @@ static void user_push(struct capture_shared *s, struct capture_user *user,
 			continue;
 		name.time = event->time;
 		name.cpu = event->cpu;
-		queue_push(q, &name);
+		queue_push(s, user, &name);
 	}
-	queue_push(q, event);
+	queue_push(s, user, event);
 }
 
 /* Passes a loss to all users: the lost events may have belonged to any of them. */
@@ -73,7 +84,7 @@ static void lost_hand_out(struct capture_shared *s, const struct vs_event *lost)
 	int number;
 
 	while ((number = user_set_take(&users)) >= 0) {
-		queue_push(&s->users[number]->queues[lost->cpu], lost);
+		queue_push(s, s->users[number], lost);
 		s->users[number]->lost += ev_lost_count(lost);
 	}
 }
@@ -135,11 +146,10 @@ static void on_stack(void *context, const struct capture_stack *stack)
 
 static void cpu_push(struct capture_shared *s, struct shared_cpu *cpu, const struct vs_event *event)
 {
-	if (!events_reserve(&cpu->events, cpu->n, &cpu->capacity, SIZE_MAX / sizeof(*event))) {
-		s->error = -ENOMEM;
-		return;
-	}
-	cpu->events[cpu->n++] = *event;
+	const int err = event_queue_add(&cpu->queue, event);
+
+	if (err)
+		s->error = err;
 }
 
 static void cpu_push_lost(struct capture_shared *s, size_t number, uint64_t n, uint64_t end)
@@ -204,9 +214,9 @@ static struct shared_cpu *cpu_oldest(struct capture_shared *s, uint64_t limit)
 	for (size_t i = 0; i < s->n_cpus; i++) {
 		struct shared_cpu *cpu = &s->cpus[i];
 
-		if (cpu->begin == cpu->n || due(&cpu->events[cpu->begin]) > limit)
+		if (cpu->begin == cpu->queue.n || due(&cpu->queue.events[cpu->begin]) > limit)
 			continue;
-		limit = due(&cpu->events[cpu->begin]);
+		limit = due(&cpu->queue.events[cpu->begin]);
 		oldest = cpu;
 	}
 	return oldest;
@@ -217,14 +227,10 @@ static void events_hand_out(struct capture_shared *s, uint64_t limit)
 	struct shared_cpu *cpu;
 
 	while ((cpu = cpu_oldest(s, limit)))
-		event_hand_out(s, &cpu->events[cpu->begin++]);
+		event_hand_out(s, &cpu->queue.events[cpu->begin++]);
 	for (size_t i = 0; i < s->n_cpus; i++) {
-		cpu = &s->cpus[i];
-		if (!cpu->begin)
-			continue;
-		cpu->n -= cpu->begin;
-		memmove(cpu->events, cpu->events + cpu->begin, cpu->n * sizeof(*cpu->events));
-		cpu->begin = 0;
+		event_queue_remove(&s->cpus[i].queue, s->cpus[i].begin);
+		s->cpus[i].begin = 0;
 	}
 }
 
