@@ -10,6 +10,8 @@ was never late, but for waits for a CPU (judged in runs of more than 20 s). Its 
 A short run by default; 64 VMs at 1,000 events/s for 30 minutes with --full or VCPUSCOPE_TEST_FULL=1.
 With --kills N also: the daemon is killed (SIGKILL) N times while it records, and every recording opens."""
 import argparse
+import concurrent.futures
+import functools
 import json
 import os
 import random
@@ -265,8 +267,10 @@ def soak(n_vms, rate, seconds, series_path):
             if took > limit:
                 problems.append(f"{fault}: back after {took:.1f} s, limit {limit:.0f} s")
         sums = {"emitted": 0, "delivered": 0, "dropped": 0, "lost": 0, "unrecorded": 0, "died": 0}
-        for s in sims:
-            problems += account(s, truths[s.name], links[s.name], sums)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            held = {s.name: pool.map(functools.partial(file_account, s.name), s.files) for s in sims}
+            for s in sims:
+                problems += account(s, truths[s.name], links[s.name], held[s.name], sums)
         print(f"{n_vms} VMs, {rate} events/s each, {seconds} s: memory "
               f"{memory / (1 << 20):.1f} then {memory_end / (1 << 20):.1f} MiB "
               f"({(memory_end / memory - 1) * 100:+.1f} %), "
@@ -287,14 +291,13 @@ def soak(n_vms, rate, seconds, series_path):
         d.clean()
 
 
-def account(sim, truth, link, sums):
+def account(sim, truth, link, held, sums):
     """Compares what a simulated guest's agents did with what the reports of its recordings say of
-    them."""
+    them; `held` has the accounts of its files, in their order."""
     name, problems, ends, unrecorded, died = sim.name, [], {}, 0, 0
     totals = {"delivered": 0, "dropped_user": 0, "lost_channel": 0}
     emitted = {**sim.emitted, str(sim.agent.pid): truth["emitted"]}
-    for path in sim.files:
-        more, said, boots = file_account(name, path)
+    for path, (more, said, boots) in zip(sim.files, held):
         problems += more
         if not said:
             problems.append(f"{name}: {path}: nothing of the guest in it")
