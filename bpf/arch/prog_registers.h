@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The user-space registers of a task, for BPF programs. Include bpf/prog/kernel.h before it.
+ * The user-space registers of a task, for BPF programs. Include bpf/prog/kernel.h before this
+ * header.
  *
  * - struct pt_regs has only the members that are used; CO-RE finds their offsets.
  * - user_registers_copy(to, r) writes the registers to an array of 17 in DWARF's order, which the

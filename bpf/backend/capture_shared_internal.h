@@ -41,7 +41,7 @@ struct capture_user {
 	struct kept_stack *stacks, **stacks_end;
 	size_t n_stacks;
 	uint64_t stacks_dropped;
-	uint64_t lost;          /* number of events that the rings lost, of any user */
+	uint64_t lost; /* number of events that the rings lost, whichever user they concerned */
 	uint64_t missed_before; /* the capture's count when this user was added */
 };
 
@@ -54,12 +54,12 @@ struct shared_exits {
 
 /* An event that users chose. Users who chose the same one share it. */
 struct shared_event {
-	uint32_t id;           /* of the capture */
+	uint32_t id;           /* the id that the event has in `capture` */
 	struct user_set users; /* none: the element is free */
 	struct capture_event event;
 };
 
-enum { SHARED_SAMPLES = 8 }; /* more than are taken between two drains of a user */
+enum { SHARED_SAMPLES = 8 }; /* more samples than are taken between two drains of a user */
 
 struct capture_shared {
 	struct capture *capture;

@@ -34,7 +34,8 @@ int event_router_unfollow(struct event_router *r, pid_t tid);
 /* Removes all threads of a user and calls `each` for every one. */
 void event_router_leave(struct event_router *r, unsigned int user,
 			void (*each)(void *context, pid_t tid), void *context);
-/* Sets whether a user gets events that the kernel does not assign to one VM. Initially it does. */
+/* Sets whether a user gets events that the kernel does not assign to one VM. A new user gets them.
+ */
 void event_router_detail(struct event_router *r, unsigned int user, bool wanted);
 
 /* Sets the users that chose the event with this id (proto/user_event.h). An empty set removes the
@@ -46,7 +47,7 @@ int event_router_choose(struct event_router *r, uint32_t id, const struct user_s
 /* Sets `out` to the users that the event concerns. Call it for every event, in the order of time.
  */
 void event_router_route(struct event_router *r, const struct vs_event *event, struct user_set *out);
-/* Returns the user to which the thread belongs now, -1 for none. */
+/* Returns the user to which the thread belongs now, or -1 if it belongs to none. */
 int event_router_user_of(const struct event_router *r, pid_t tid);
 
 /* Returns true if `user` needs a TASK_NAME of this task before an event that names the task. Fills

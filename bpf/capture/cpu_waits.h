@@ -33,9 +33,9 @@ struct cpu_waits;
 struct cpu_waits *cpu_waits_new(size_t n_cpus, size_t n_users);
 void cpu_waits_free(struct cpu_waits *w);
 
-/* Handle an event: a switch from `out` to `in`, a wake-up of `t`, a migration of `t`. A wake-up of
- * a thread that runs or waits changes nothing: the thread was woken before it had left its CPU, or
- * was woken twice. */
+/* Each of these handles one event: a switch from `out` to `in`, a wake-up of `t`, a migration of
+ * `t`. A wake-up of a thread that runs or already waits changes nothing. Such a thread was woken
+ * before it had left its CPU, or was woken twice. */
 void cpu_waits_switch(struct cpu_waits *w, const struct vs_event *e, struct cpu_waiter *out,
 		      struct cpu_waiter *in);
 void cpu_waits_wakeup(struct cpu_waits *w, const struct vs_event *e, struct cpu_waiter *t);

@@ -2,8 +2,8 @@
 /*
  * Reads /dev/kmsg from its end on. Of the older lines, only the last ones about lockups and stalls
  * are delivered, because they may be the reason for the capture. At most
- * KERNEL_LOG_LINES_PER_SECOND are delivered; one line gives the number of those that were skipped
- * or overwritten.
+ * KERNEL_LOG_LINES_PER_SECOND are delivered. Lines above this limit are skipped. One more line
+ * gives the number of lines that were skipped or overwritten.
  */
 #ifndef CAPTURE_KERNEL_LOG_H
 #define CAPTURE_KERNEL_LOG_H
@@ -34,8 +34,8 @@ struct kernel_log;
 
 /* Opens /dev/kmsg and reads the history. Returns 0 or -errno. */
 int kernel_log_open(struct kernel_log **out);
-/* Does the same for a descriptor that gives one record per read, and EAGAIN at its end. Owns fd,
- * also after an error. */
+/* Does the same for a descriptor from which each read() returns one record, and fails with EAGAIN
+ * after the last one. Takes over fd, also if it returns an error. */
 int kernel_log_open_fd(int fd, struct kernel_log **out);
 void kernel_log_close(struct kernel_log *k);
 /* Fills `out` with the new lines, at most VS_LOG_LINES_MAX. now_ms: monotonic time, for the rate

@@ -25,7 +25,7 @@ struct kernel_support {
 
 /*
  * Reads one kind of support for a capture of `side`. `root` is put before each path of the kernel's
- * files ("" on a real machine), so that a test can have files of its own.
+ * files: "" on a real machine; a test passes a folder of its own.
  */
 void kernel_support_read(const char *root, enum capture_kind side, enum kernel_support_kind kind,
 			 struct kernel_support *out);

@@ -3,8 +3,8 @@
  * A list of the files that killed or blocked the process that read them. It lies in memory that the
  * asking process shares with its opener, so it outlives opener and namer. Device, inode, time of
  * change and size identify a file. If a user other than root owns three of them, all files of this
- * user are refused. If no file can be blamed, the process whose stack was being named is listed; it
- * is refused after two entries.
+ * user are refused. If no file was being read, the process whose stack was being named is listed
+ * instead. A process is refused once it has two entries.
  */
 #ifndef ISOLATION_BAD_FILES_H
 #define ISOLATION_BAD_FILES_H

@@ -19,8 +19,8 @@ struct processes *processes_new(void); /* NULL on ENOMEM */
 /* Returns the process; reads its mappings if it is not in the cache. Returns NULL if the process is
  * gone or its mappings cannot be read. Valid until the next call. */
 struct process *processes_get(struct processes *all, pid_t pid, uint64_t start_time);
-/* Reads the mappings of `p` again if the last reading is at least one second old. Keeps what is
- * known of their files. */
+/* Reads the mappings of `p` again if the last reading is at least one second old. Keeps the data of
+ * files that are still mapped. */
 void processes_look_again(struct processes *all, struct process *p);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The events that the user chose, in a host capture through perf. Each has a ring on each CPU: a
- * tracepoint with the kernel's own filter, or a probe of the PMUs kprobe and uprobe. A hit is
- * filtered when it is read from the ring, and becomes the records that the BPF programs write
- * (bpf/prog/user_hit.h). The replay (perf_follow.h) then calls perf_chosen_take() for the hit,
- * because only the replay knows which threads were followed at that time.
+ * tracepoint with the kernel's own filter, or a probe of the PMUs kprobe and uprobe. Each hit is
+ * filtered when it is read from the ring. It is converted to the same records that the BPF programs
+ * write (bpf/prog/user_hit.h). The replay (perf_follow.h) then calls perf_chosen_take() for the
+ * hit, because only the replay knows which threads were followed at that time.
  *
  * Functions without a comment do what capture_event.h says of their counterparts.
  */

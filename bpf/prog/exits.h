@@ -19,7 +19,7 @@ struct {
 	__type(value, struct vs_exit);
 } exits SEC(".maps");
 
-/* Counts of the exits that became no events. */
+/* Counts of the exits that did not become events. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -37,7 +37,7 @@ struct {
 } empty_cell SEC(".maps");
 
 const volatile __u64 exit_threshold_ns;
-/* Number of exits that became no events and were not counted, because there was no free cell. */
+/* Number of exits that neither became events nor were counted, because no cell was free. */
 __u64 exits_uncounted;
 
 static __always_inline __s32 microseconds_since(__u64 then, __u64 now)
@@ -85,8 +85,9 @@ static __always_inline void exit_count(struct vs_exit *x, __s32 tid, __u32 vm, _
 	cell->count++;
 }
 
-/* Ends the exit of the vCPU in `slot` at its VM-entry. Returns false if the entry becomes an event,
- * because the exit did or was not seen. Then exit_summarise() is to be called. */
+/* Ends the exit of the vCPU in `slot` at its VM-entry. Returns false if the entry becomes an event:
+ * because its exit became one, or because no exit was seen. The caller then calls exit_summarise().
+ */
 static __always_inline bool exit_end(__u32 vm, __u32 slot, __s32 tid)
 {
 	struct vs_exit *x = bpf_map_lookup_elem(&exits, &slot);

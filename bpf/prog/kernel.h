@@ -119,9 +119,9 @@ static __always_inline __u32 state_reported(__u32 state)
 
 /*
  * Returns the state in which `prev` leaves the CPU, 0 if it stays runnable. `ctx` is the
- * tracepoint's argument array. Where the kernel passes the state, the function uses it, because
- * another CPU may meanwhile set the task's own state to TASK_WAKING. It returns 0 if the task's own
- * state is 0: a task that finds a pending signal stays runnable.
+ * tracepoint's argument array. If the kernel passes the state, the function uses that, because
+ * another CPU may meanwhile set task->__state to TASK_WAKING. It returns 0 if task->__state is 0: a
+ * task that finds a pending signal stays runnable.
  */
 static __always_inline __u32 switch_state(const unsigned long long *ctx, bool preempted,
 					  struct task_struct *prev)

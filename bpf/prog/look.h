@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Counts tracepoints and evaluates the condition of the looks (look_shared.h). For BPF programs.
- * These programs are loaded and attached only if looks are wanted. */
+ * These programs are loaded and attached only if the user asked for looks. */
 #ifndef PROG_LOOK_H
 #define PROG_LOOK_H
 

@@ -3,8 +3,8 @@
  * Watched tasks of a host: tasks that belong to no VM, but whose hits of chosen events become
  * events. For the host's BPF programs, and for user space without them (VS_WATCH_ONLY_NUMBERS).
  *
- * A watched process stays in its map until the kernel frees its id, so that the hits of its last
- * moments are captured, too. Processes that it creates are watched from their start.
+ * A watched process stays in its map until the kernel frees its id. So its hits are captured up to
+ * its end. Processes that it creates are watched from their start.
  */
 #ifndef PROG_WATCH_H
 #define PROG_WATCH_H
