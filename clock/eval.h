@@ -39,10 +39,11 @@ struct clock_eval_result {
 	struct guest_tsc guest;
 	bool has_kvmclock;
 	struct kvmclock_ns kvmclock;
-	/* Number of further host ticks at which the clock reads the value; 0 is exact. */
+	/* Number of host ticks after `host` at which the clock still reads the value; 0: only at
+	 * `host`. */
 	uint64_t span_ticks;
-	/* The clock steps over the value: the result is the first instant at which it reads
-	 * more. */
+	/* The clock never reads the value. The result is the first instant at which it reads more.
+	 */
 	bool stepped_over;
 };
 
@@ -51,9 +52,10 @@ struct clock_eval_result {
 int clock_eval(const struct clock_eval_request *request, struct clock_eval_result *out);
 
 /*
- * Parse texts with decimal or 0x hexadecimal numbers. Return 0 or -EINVAL. offset: -2^63 ..
- * 2^64-1; scaling: RATIO/FRAC; pvclock: tsc_timestamp=N,system_time=N,mul=N, shift=N[,flags=N] in
- * any order.
+ * Each of these parses a text with decimal or hexadecimal (0x) numbers, and returns 0 or -EINVAL.
+ * An offset is between -2^63 and 2^64-1. A scaling is RATIO/FRAC. A pvclock has the fields
+ * tsc_timestamp=N, system_time=N, mul=N, shift=N and optionally flags=N. Commas without blanks
+ * separate its fields, in any order.
  */
 int clock_eval_parse_u64(const char *text, uint64_t *out);
 int clock_eval_parse_offset(const char *text, uint64_t *out);
