@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Chooses the next frame to send: first HELLO, then echo replies, then the send queue. It sends
- * one complete frame after the other. If the connection ends in the middle of a frame, the frame
- * is lost, and a frame from the queue is reported as dropped. A frame from the queue of which
- * nothing was written is kept for the next connection.
+ * Chooses the next frame to send: first HELLO, then echo replies, then the send queue. It sends one
+ * complete frame after the other. If the connection ends in the middle of a frame, the frame is
+ * lost. If that frame came from the queue, it is reported as dropped. A frame from the queue is
+ * kept for the next connection if none of its bytes was written.
  */
 #ifndef AGENT_OUTBOX_H
 #define AGENT_OUTBOX_H
@@ -19,7 +19,7 @@
 struct outbox_events {
 	/* Appends the HELLO frame (session_hello()) to `out`. Returns 0 or -errno. */
 	int (*hello)(void *context, uint64_t now_ms, struct byte_buffer *out);
-	/* Reports a frame from the queue that the end of its connection cut. */
+	/* Reports a frame from the queue that was lost because its connection ended. */
 	send_queue_dropped dropped;
 	void *context;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Replaces addresses of this guest's memory by a keyed hash: equal pointers stay equal, so that
- * they can be the key of a pair, and nobody learns where the kernel lies (KASLR). */
+/* Replaces addresses of this guest's memory by a keyed hash. Equal pointers have equal hashes, so a
+ * hash can be the key of a pair. The hash does not reveal the kernel's addresses (KASLR). */
 #ifndef AGENT_POINTER_HASH_H
 #define AGENT_POINTER_HASH_H
 
