@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* `watch --pair`: prints pairs of events that take long as they happen, a line each. The pairs are
- * those of analyze/event/pair_watch.h, as in the daemon. */
+/* `watch --pair`: prints pairs of events that take long, one line for each, as soon as they have
+ * ended. analyze/event/pair_watch.h finds the pairs, as in the daemon. */
 #ifndef CLI_WATCH_PAIRS_H
 #define CLI_WATCH_PAIRS_H
 
@@ -47,13 +47,15 @@ struct watch_pairs_options {
 
 struct watch_pairs;
 
-/* Subscribes to the merged model, which must be freed first. Returns NULL on ENOMEM. */
+/* Subscribes to the merged model. The caller frees the model before watch_pairs_free(). Returns
+ * NULL on ENOMEM. */
 struct watch_pairs *watch_pairs_new(const struct live *l, struct model *m,
 				    const struct watch_pairs_options *options);
 void watch_pairs_free(struct watch_pairs *w); /* NULL is allowed */
 /* Call it about every 100 ms. Returns the number of pairs that were printed since the last call. */
 uint64_t watch_pairs_tick(struct watch_pairs *w);
-/* Prints the pairs that still wait. Call it after live_finish(). Returns 0 or -ENOMEM. */
+/* Prints the pairs that were found and not printed yet. Call it after live_finish(). Returns 0 or
+ * -ENOMEM. */
 int watch_pairs_finish(struct watch_pairs *w);
 /* Adds the pairs that overlap the incident to its evidence. */
 void watch_pairs_evidence(const struct watch_pairs *w, struct incident *incident);

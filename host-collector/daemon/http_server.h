@@ -18,7 +18,7 @@ struct http_server;
 
 /* A client's request; hostile. Texts that the client did not send are "". */
 struct http_request {
-	const char *path; /* %XX is decoded; without what follows '?' */
+	const char *path; /* with %XX decoded, without '?' and the query after it */
 	const char *host, *authorization;
 };
 
@@ -37,7 +37,7 @@ typedef void (*http_answerer)(void *context, const struct http_request *request,
 			      struct http_answer *answer);
 
 struct http_options {
-	const char *what;    /* what is served; for messages */
+	const char *what;    /* name of the service, for messages */
 	const char *address; /* listen:unix:PATH or listen:tcp:HOST:PORT */
 	/* A Unix socket gets mode 0600, and TCP addresses other than loopback are refused. */
 	bool is_private;

@@ -5,8 +5,9 @@
  * own, states and exits of vCPUs on their threads' tracks, the guests' interrupts, arrows from
  * injection to handler, and losses.
  *
- * The trace is written while the model is fed. What is held back is bounded by time (FLOW_HOLD_NS).
- * docs/export.md describes what is shown and on which events it is based.
+ * The trace is written while the model is fed. The writer holds back events for at most
+ * FLOW_HOLD_NS of the recording's time. docs/export.md describes what the trace shows, and on which
+ * events that is based.
  */
 #ifndef EXPORT_PERFETTO_H
 #define EXPORT_PERFETTO_H
@@ -27,8 +28,8 @@ struct perfetto *perfetto_new(struct model *m, const struct pipeline *const *pip
 			      const struct narrow *narrow, const struct event_choices *pairs,
 			      FILE *out);
 void perfetto_free(struct perfetto *x);
-/* Writes what was held back; call it after model_finish(). Returns 0, or -errno of memory or of
- * the file. */
+/* Writes what was held back; call it after model_finish(). Returns 0, -ENOMEM, or -errno of a
+ * write. */
 int perfetto_finish(struct perfetto *x);
 
 struct perfetto_summary {
@@ -39,12 +40,13 @@ struct perfetto_summary {
 };
 /* Returns the totals. Only after perfetto_finish(). */
 void perfetto_summarise(const struct perfetto *x, struct perfetto_summary *out);
-/* Returns the i-th guest CPU whose vCPU thread is known; false past the last. */
+/* A guest CPU whose vCPU thread is known. */
 struct perfetto_cpu {
 	uint32_t vm; /* number of the machine in the trace */
 	uint16_t cpu;
 	int32_t tid;
 };
+/* Stores the i-th of these guest CPUs in *out. Returns false past the last. */
 bool perfetto_cpu_get(const struct perfetto *x, size_t i, struct perfetto_cpu *out);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads the options of a trace.dat (versions 6 and 7 of its format): what the file says about the
- * trace that it holds, and about traces of other machines that were recorded with it. trace-cmd
- * writes a host's file with the vCPU threads of each guest that it recorded too, and a guest's file
- * with the difference of the two clocks (trace-cmd.dat.v7(5): GUEST, TIME_SHIFT).
+ * Reads the options of a trace.dat (versions 6 and 7 of its format). They describe the trace in the
+ * file, and the traces of other machines that were recorded together with it. A host's file lists
+ * the vCPU threads of each recorded guest (trace-cmd.dat.v7(5): GUEST). A guest's file has the
+ * difference between its clock and the host's (TIME_SHIFT).
  *
- * libtracecmd adds that difference to each time of the file by itself, but does not report it.
+ * libtracecmd adds this difference to each time that it reads from the file, and does not report
+ * it.
  */
 #ifndef IMPORT_DAT_OPTIONS_H
 #define IMPORT_DAT_OPTIONS_H

@@ -34,7 +34,7 @@ struct link_events {
 	void (*observation)(void *context, const struct message_echo_observation *observation);
 	void (*hello)(void *context, const struct message_hello *hello);
 	void (*heartbeat)(void *context, const struct message_heartbeat *heartbeat);
-	/* Receives one line of plain text, also when an agent comes or goes. */
+	/* Receives one line of plain text, for example when an agent connects or disconnects. */
 	void (*note)(void *context, enum note_kind kind, const char *text);
 	void *context;
 };

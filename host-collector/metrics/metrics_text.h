@@ -34,7 +34,7 @@ struct metrics_sum {
 	uint64_t events[2], lost[2];
 };
 
-/* What is known of a host; texts are not escaped, "" is unknown. */
+/* Properties of a host. The texts are not escaped; "": unknown. */
 struct metrics_host {
 	const char *kernel, *cpu_model, *microcode;
 	size_t n_labels; /* of the operator; keys consist of letters, digits and '_' */

@@ -5,7 +5,7 @@
  * The names are those of the kernel's trace output. They come from the kernel's UAPI headers
  * <asm/vmx.h> and <asm/svm.h> of the machine that builds the program. A list in exit_name.c has
  * reasons that these headers do not name, or that only newer headers name. A reason that neither
- * names is written as a hexadecimal number.
+ * source names is written as a hexadecimal number.
  */
 #ifndef MODEL_EXIT_NAME_H
 #define MODEL_EXIT_NAME_H

@@ -15,7 +15,8 @@ enum { ORIGINS_MAX = 2048 };
 
 struct task_origin {
 	int32_t tid, tgid;
-	/* `seen` is the time of one of its events. It began at `began`, or up to a tick later. */
+	/* seen: time of one of the task's events. began: the task began at this time or up to a
+	 * tick later. */
 	struct host_ns seen, began;
 	uint32_t cgroup;      /* by model_cgroup_of(); 0: unknown */
 	char vm[VS_TEXT_MAX]; /* the VM to whose VMM the thread belongs, or "" */

@@ -63,6 +63,7 @@ void sim_capture_fini(struct sim_capture *c);
 bool sim_capture_event(struct sim_capture *c, uint16_t cpu, struct vs_event e);
 /* Sends the events captured so far as batches. */
 void sim_capture_drain(struct sim_capture *c);
+/* Each sends one frame now: the HELLO, a sample of the clocks, a heartbeat. */
 void sim_capture_hello(struct sim_capture *c, const char *version, const char *boot_id);
 void sim_capture_sample(struct sim_capture *c);
 void sim_capture_heartbeat(struct sim_capture *c);

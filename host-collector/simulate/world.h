@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Simulates a host, the VMs on it and the recorder: everything in a run of the simulator. The
- * faults affect the first VM; all VMs have a load, and the others have no fault.
+ * Simulates a host, the VMs on it and the recorder. All VMs have a load. Only the first VM has
+ * faults.
  */
 #ifndef SIMULATE_WORLD_H
 #define SIMULATE_WORLD_H
@@ -14,7 +14,7 @@ enum {
 	WORLD_VCPUS = 2, /* of each VM, unless the options say otherwise */
 	WORLD_VMS_MAX = 16,
 	WORLD_VCPUS_MAX = 32,
-	WORLD_SPARE_CPUS = 2, /* beside one for each vCPU */
+	WORLD_SPARE_CPUS = 2, /* pCPUs besides one for each vCPU */
 };
 
 /* What the tasks on the watched guest CPU do. PAIR: two tasks compute, and no other task, not
@@ -44,8 +44,8 @@ struct world_options {
 	struct sim_pace pace;
 	uint32_t n_vms, n_vcpus; /* VMs, and vCPUs of each; 0: 1 and WORLD_VCPUS */
 	/* How the guests are protected. Recordings of protected guests contain the hypervisor's
-	 * parameters. With SEV-SNP and TDX these are not the guest's: the processor's firmware set
-	 * its TSC. */
+	 * parameters. With SEV-SNP and TDX, the guest's TSC does not follow these parameters,
+	 * because the processor's firmware sets it. */
 	enum vm_protection protection;
 };
 

@@ -20,9 +20,9 @@ enum run_delay_cause {
 	RUN_DELAY_CAUSES,
 };
 
-/* Values that stand in the place of a pid. RUN_DELAY_OTHERS: all tasks that are not known one by
- * one (of waits with more than 64 holders, and holders that made room for newer ones).
- * RUN_DELAY_QUOTA: the vCPU's own CPU quota. */
+/* Values that stand in the place of a pid. RUN_DELAY_OTHERS: all tasks that are not kept
+ * individually: further holders of a wait with more than 64 holders, and holders that newer ones
+ * replaced. RUN_DELAY_QUOTA: the vCPU's own CPU quota. */
 enum { RUN_DELAY_OTHERS = 0, RUN_DELAY_QUOTA = -1 };
 
 struct run_delay_vcpu {

@@ -60,7 +60,7 @@ struct flame_options {
 	int32_t vcpu;     /* index; -1: all */
 	const char *task; /* name or pid of a guest task; NULL: all. Borrowed. */
 	int32_t pid;      /* of a guest task; 0: all */
-	/* The time that counts; rows are selected by the members above. NULL: all. Borrowed. */
+	/* Only this time is counted; NULL: all. Borrowed. The members above select the threads. */
 	const struct narrow *time;
 	uint32_t states; /* bits of enum flame_task_state or vcpu_state, depending on subject; 0:
 			    all */

@@ -31,8 +31,8 @@ void scene_rows_fini(struct scene_rows *r);
 /* Returns whether the pCPU's tasks were captured. Call this and scene_rows_gather() only after
  * model_worker_await(). */
 bool scene_rows_has_pcpu(const struct scene_rows *r, uint32_t pcpu);
-/* Adds a row to a scene: its pieces from the scene's begin to its end. Sets pcpus[p] for each
- * pCPU that a vCPU's row used. */
+/* Adds a row with its spans within the scene's time. If the row is that of a vCPU, sets pcpus[p]
+ * for each pCPU that the vCPU used. */
 void scene_rows_gather(struct scene_rows *r, struct scene *scene, enum scene_row_kind kind,
 		       uint32_t number, bool *pcpus);
 

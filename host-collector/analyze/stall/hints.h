@@ -36,7 +36,7 @@ bool hints_settled(const struct hints *h, const struct model *m, uint32_t vm, st
  * far as spans were delivered. */
 int64_t hints_kept_ns(const struct hints *h, const struct model *m, uint32_t vm, uint32_t vcpu,
 		      struct host_ns begin, struct host_ns end);
-/* Fills f->waits, f->events and f->hits. The facts must be closed (facts_close). */
+/* Fills f->waits, f->events and f->hits. Call it after facts_close(). */
 void hints_fill(const struct hints *h, const struct model *m, struct stall_facts *f);
 
 #endif

@@ -27,7 +27,7 @@ void overdue_free(struct overdue *o);
 /* Returns the chains that it uses: one group per vCPU; the limit is a quarter of than_ns, at least
  * 1 ms. Borrowed. */
 struct chains *overdue_chains(const struct overdue *o);
-/* Fills f->lost, f->tick_late_ns and f->tick_unexplained. The facts must be closed. */
+/* Fills f->lost, f->tick_late_ns and f->tick_unexplained. Call it after facts_close(). */
 void overdue_fill(const struct overdue *o, struct stall_facts *f);
 /* Finishes the chains and reports interrupts that are still lost; call it after the last event. */
 void overdue_finish(struct overdue *o);
