@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads the fields of a protobuf message one by one, without a schema and without memory. What
- * protobuf-c refuses is refused here, too: a cut field, a tag or length of more than 5 bytes, a
- * varint of more than 10 bytes, the number 0, groups.
+ * Reads the fields of a protobuf message one by one, without a schema, and allocates no memory.
+ * Refuses what protobuf-c refuses: a cut field, a tag or length of more than 5 bytes, a varint of
+ * more than 10 bytes, the number 0, groups.
  */
 #ifndef PROTO_WIRE_FIELD_H
 #define PROTO_WIRE_FIELD_H

@@ -5,10 +5,10 @@
  *   [host:|guest:|vmm:]SYSTEM:NAME[/FILTER/ATTRIBUTE/...]
  *   kprobe:FUNCTION kretprobe:FUNCTION uprobe:SYMBOL@PATH usdt:PROVIDER:NAME@PATH
  *
- * Several events are separated by commas, attributes by '/' or commas. A separator within quotes
- * or parentheses does not separate; a path with one stands in quotes. SYSTEM and NAME of a
- * tracepoint may be patterns ("kvm:*"). This file knows the form only: event_schema.h finds the
- * event and checks FILTER and the expressions of attributes.
+ * Several events are separated by commas, attributes by '/' or commas. A separator within quotes or
+ * parentheses does not separate; a path with one stands in quotes. SYSTEM and NAME of a tracepoint
+ * may be patterns ("kvm:*"). This parser checks only the form. event_schema.h finds the event and
+ * checks FILTER and the expressions of attributes.
  */
 #ifndef QUERY_EVENT_SPEC_H
 #define QUERY_EVENT_SPEC_H
