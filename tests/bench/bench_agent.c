@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The agent under a storm: ping-pong pairs on every CPU, everything read over a unix socket. The
- * figures are medians of seconds. After that, for a quarter of the time, the kernel counts what the
- * agent's BPF programs take (BPF_ENABLE_STATS, whose own cost is in that figure).
+ * Measures the agent under a flood of events. Ping-pong pairs on every CPU cause the events, and
+ * this program reads all of them over a Unix socket. The figures are medians over the seconds of
+ * the run. Then, for a quarter of the time, the kernel counts the run time of the agent's BPF
+ * programs (BPF_ENABLE_STATS). That figure includes the cost of counting.
  *
- * Exit code 1 if a goal is missed, 77 if this kernel cannot be traced.
+ * Exit code 1: a goal is missed; 77: this kernel cannot be traced.
  *
  *   bench_agent AGENT [SECONDS] [PAIRS]
  */
@@ -31,7 +32,7 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* What is measured each second. */
+/* The figures of each second. */
 struct seconds {
 	double rate[SECONDS_MAX], bytes[SECONDS_MAX], cpu_ns[SECONDS_MAX];
 	size_t n;
@@ -55,8 +56,8 @@ static void second_serve(struct agent_host *h, struct seconds *s)
 	s->cpu_ns[s->n++] = (agent_host_agent_cpu_s(h) - cpu) * 1e9 / got;
 }
 
-/* The run time of all BPF programs that the process holds, in ns. A program that it holds twice
- * counts twice, before as after. */
+/* The run time of all BPF programs that the process holds, in ns. A program with two descriptors
+ * counts twice, in each reading. */
 static uint64_t programs_ns(pid_t pid)
 {
 	char folder[64], path[400], line[256];

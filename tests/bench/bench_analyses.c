@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events per second of CPU time through the model and all analyses at once, on a busy VM's events
- * as the timeline hands them out (busy_scene.h), and what share of it each analysis has. Then the
- * same by the whole way of `report`: frames in, everything found.
+ * Measures how many events of a busy VM (busy_scene.h) the model and all analyses process per
+ * second of CPU time, from the events of the timeline, and the share of each analysis in this time.
+ * Then measures the same for the whole path of `report`, from frames to findings.
  *
- * Exit code 1 if all analyses at once take fewer than 3 M events/s.
+ * Exit code 1: the model with all analyses processes fewer than 3 M events/s.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,14 +48,14 @@ static void stalls_close(void *x)
 static const struct analysis stalls = {
 	.name = "stalls and verdicts", .new = stalls_open, .free = stalls_close};
 
-/* Stalls, and each analysis of the tables. */
+/* The analysis of stalls and those of the tables. */
 struct list {
 	unsigned n;
 	const struct analysis *kinds[LIST_MAX];
 	void *opened[LIST_MAX];
 };
 
-/* A set of analyses: a bit each. */
+/* A set of analyses has one bit for each. */
 enum { NONE = 0, ALL = (1u << LIST_MAX) - 1 };
 
 static void analyses_list(struct list *a)
@@ -75,7 +75,7 @@ static double cpu_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Every item as fine as a report can ask for. */
+/* Creates the analyses of the set, with the most detailed options that a report can have. */
 static void open_all(struct list *a, struct model *m, unsigned set)
 {
 	static const struct figures_options finest = {.per_vcpu = true, .per_pcpu = true};
@@ -160,7 +160,7 @@ static double best_model_s(struct list *a, const struct timeline_event *events, 
 	return best;
 }
 
-/* Prints the median of the rounds. False: it misses the goal. */
+/* Prints the median of the rounds. Returns false if it misses the goal. */
 static bool speed_print(const char *name, double goal, const double *s, size_t n)
 {
 	const struct figure f = {.name = name,
@@ -253,7 +253,7 @@ static double report_s(struct list *a, const struct frames *f, unsigned set)
 	return took;
 }
 
-/* Of each round to `rounds`. Returns the least. */
+/* Stores the seconds of each round in `rounds`. Returns the shortest. */
 static double rounds_s(struct list *a, const struct timeline_event *events, const struct frames *f,
 		       size_t n, double *rounds)
 {

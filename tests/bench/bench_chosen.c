@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a hit of an event that the user chose costs: a tracepoint of two fields, the return of a
- * system call, with a filter that keeps all hits and with one that keeps none. The kernel measures
- * the programs (kernel.bpf_stats) beside an empty program on the same tracepoint, whose time is
- * subtracted in each round. Goals: 100 ns for a hit that is kept, 40 ns for one that is not.
- * Exit 77: cannot be measured here.
+ * Measures the run time of the BPF program for a hit of an event that the user chose: a tracepoint
+ * with two fields, at the return of a system call. One filter keeps all hits, another one keeps
+ * none. The kernel counts the run time (kernel.bpf_stats). An empty program on the same tracepoint
+ * is measured in each round, and its time is subtracted. Goals: 100 ns for a hit that is kept, 40
+ * ns for one that is not.
+ *
+ * Exit code 77: cannot be measured here.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -149,7 +151,7 @@ static bool measure(struct capture *c, const int programs[2], double *each)
 	return true;
 }
 
-/* 0, 1 if the goal is missed, or SKIPPED. */
+/* Returns the exit code: 0, 1 if the goal is missed, or SKIPPED. */
 static int case_measure(size_t n, int empty)
 {
 	const struct capture_options options = {.kind = CAPTURE_HOST, .backend = CAPTURE_BY_BPF};

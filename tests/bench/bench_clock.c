@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Conversions per second of CPU time, medians of some rounds, with the engine that converts
- * recordings: batches of a guest's events to the timeline, single stamps, and each step alone. "16
- * epochs" is a guest whose TSC offset and kvmclock line changed 15 times.
+ * Measures how many times the engine that converts recordings converts per second of CPU time
+ * (medians of the rounds): batches of a guest's events to the timeline, single stamps, and each
+ * step alone. "16 epochs" is a guest whose TSC offset and kvmclock line changed 15 times.
  *
- * Exit code 1 if a batch converts fewer than 50 M events/s.
+ * Exit code 1: fewer than 50 M events/s in batches.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,14 +24,14 @@ enum { INSTANTS = 1 << 14, REPEATS = 64, ROUNDS = 7, EPOCHS = 16, EPOCH_S = 20, 
 #define BATCH_LIMIT_PER_S 50e6
 #define HZ                2500000000ull
 #define GUEST_SCALED_HZ   2083333333ull
-#define SCALED_RATIO      234562480592213ull /* of VMX: the guest's rate by the host's */
+#define SCALED_RATIO      234562480592213ull /* of VMX: the guest's rate divided by the host's */
 
-/* A guest whose parameters are known and confirmed, and its TSC at random instants. */
+/* A guest with known and confirmed clock parameters, and its TSC at random instants. */
 struct guest {
 	struct clock_book *book;
 	const struct vm_clock *clock;
 	uint64_t host[INSTANTS], tsc[INSTANTS];
-	struct vs_event batch[INSTANTS]; /* in order, in the last second */
+	struct vs_event batch[INSTANTS]; /* in the order of time, within the last second */
 };
 
 struct bench {
@@ -153,7 +153,7 @@ static void bench_setup(struct bench *b)
 	}
 }
 
-/* Each returns a sum, so that no conversion is left out by the compiler. */
+/* Each function returns a sum, so that the compiler cannot omit a conversion. */
 typedef uint64_t (*bench_run)(struct bench *b);
 
 static uint64_t batch_sum(struct bench *b, const struct guest *g)
@@ -215,7 +215,7 @@ RUN(tsc_to_raw, struct host_time t,
 static const struct {
 	const char *name;
 	bench_run run;
-	double limit_per_s; /* 0: none stated */
+	double limit_per_s; /* 0: no goal */
 } benches[] = {
 	{"clock: a batch of a guest's events to the timeline", batch_steady, BATCH_LIMIT_PER_S},
 	{"clock: the same, 16 epochs", batch_changed, 0},

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the guest's probes cost a workload that does nothing but switch: two processes on one CPU
- * pass a byte through pipes, uncaptured, under our capture, and under `trace-cmd record` and `perf
- * record` with the same events, turn by turn in one run, so that the machine's mood hits all alike.
+ * Measures the CPU time that the guest's capture adds to a context switch. The load only switches:
+ * two processes on one CPU pass a byte through pipes. It runs without a capture, under the capture
+ * through BPF, under that through perf, and under `trace-cmd record` and `perf record` with the
+ * same events. These take turns in one run, so that other work on the machine affects all of them.
  *
- * The capture through perf is measured, too, for comparison.
+ * Prints the added CPU ns per context switch, and the ratio to trace-cmd. Both are medians of the
+ * differences to the turn without a capture just before. Also prints the number of lost events.
  *
- * Prints the added CPU ns per context switch and the ratio to trace-cmd: medians of the differences
- * to an uncaptured turn just before. Events lost are printed, too; the rate is whatever the machine
- * can do, far above 300 k/s. Exit 77: cannot measure here (no root, no BPF); 1: ratio above 0.65.
+ * Exit code 77: cannot be measured here (no root, or no BPF); 1: the ratio is above 0.65.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ static void sleep_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* CPU ns per context switch of a ping-pong on CPU 0; 0 on failure. */
+/* Runs a ping-pong on CPU 0. Returns its CPU ns per context switch, or 0 on failure. */
 static double ping_pong(void)
 {
 	int to[2], back[2], result[2];
@@ -113,8 +113,8 @@ static void count_events(void *context, uint16_t cpu, const struct vs_event *e, 
 	((struct totals *)context)->delivered += n;
 }
 
-/* A process that captures until `stop` is closed and then says what it saw; its drains run beside
- * the ping-pong. */
+/* Starts a process that captures until `stop_fd` is closed, and then writes its totals to
+ * `ready_fd`. It drains the rings during the ping-pong. */
 static pid_t start_capture(enum backend_choice backend, int ready_fd, int stop_fd)
 {
 	const struct capture_options options = {.kind = CAPTURE_GUEST, .backend = backend};
@@ -148,8 +148,8 @@ static pid_t start_capture(enum backend_choice backend, int ready_fd, int stop_f
 	_exit(write(ready_fd, &totals, sizeof(totals)) != sizeof(totals));
 }
 
-/* Some machines forbid the function tracer's files, which trace-cmd insists on resetting: hand it
- * empty ones, in a mount namespace of its own. */
+/* trace-cmd resets the files of the function tracer, and fails on machines that forbid this. There,
+ * gives it empty files, in a new mount namespace. */
 static void hide_function_tracer(const char *empty)
 {
 	static const char *const files[] = {
@@ -183,11 +183,11 @@ static pid_t start_trace_cmd(const char *dir)
 
 	snprintf(data, sizeof(data), "%s/trace.dat", dir);
 	snprintf(empty, sizeof(empty), "%s/empty", dir);
-	/* It then switches tracing off, and ends its own children. */
+	/* At SIGINT, trace-cmd switches tracing off and ends its own children. */
 	pid = child_fork_with(SIGINT);
 	if (pid)
 		return pid;
-	signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore it */
+	signal(SIGINT, SIG_DFL); /* background jobs of a shell ignore SIGINT */
 	fd = open(empty, O_CREAT | O_WRONLY | O_TRUNC, 0600);
 	if (fd < 0 || write(fd, "1", 1) != 1)
 		_exit(1);
@@ -209,7 +209,7 @@ static pid_t start_trace_cmd(const char *dir)
 	_exit(127);
 }
 
-/* Whether the last event of the list is switched on: trace-cmd records. */
+/* Returns true if the last event of the list is switched on, so that trace-cmd records. */
 static bool tracing_is_on(void)
 {
 	FILE *f = fopen("/sys/kernel/tracing/events/irq_vectors/call_function_single_exit/enable",
@@ -240,7 +240,8 @@ static double under_trace_cmd(const char *dir)
 	return ns;
 }
 
-/* Records from its first command on the pipe `control`; it answers each on `ack`. */
+/* Starts `perf record`, which records from its first command on the pipe `control` on. It answers
+ * each command on `ack`. */
 static pid_t start_perf_record(const char *dir, int control, int ack)
 {
 	const char *arguments[2 * N_EVENTS + 12];
@@ -276,7 +277,7 @@ static pid_t start_perf_record(const char *dir, int control, int ack)
 	_exit(127);
 }
 
-/* 0: it cannot record here. */
+/* Returns the CPU ns per context switch under `perf record`, or 0 if perf cannot record here. */
 static double under_perf_record(const char *dir)
 {
 	int control[2], ack[2], status = 0;
@@ -382,7 +383,7 @@ int main(void)
 			 figure_median(perfs, TURNS));
 	snprintf(peers, sizeof(peers), "trace-cmd record +%.0f ns (quartiles %.0f to %.0f), %s",
 		 added_theirs, theirs[TURNS / 4], theirs[TURNS - 1 - TURNS / 4], perf_text);
-	/* A turn of either is too noisy for a ratio of its own. */
+	/* Single turns are too noisy for a ratio of each. */
 	for (int i = 0; i < TURNS; i++)
 		ratios[i] = ours[i] / added_theirs;
 	printf("guest probe: ping-pong %.0f ns/switch; lost %llu of %llu events, through perf %llu of "

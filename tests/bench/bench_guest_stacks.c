@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What `vcpuscope-agent --sample-hz` costs: the kernel's own account of the capture's programs
- * (BPF_ENABLE_STATS), while a process on CPU 0 computes below 16 functions of its own and while
- * two of them wake each other in turn.
+ * Measures the cost of `vcpuscope-agent --sample-hz`: the run time of the capture's BPF programs,
+ * as the kernel counts it (BPF_ENABLE_STATS). The first load is a process on CPU 0 that computes in
+ * 16 nested functions. The second load is two processes on CPU 0 that wake each other in turn.
  *
- * Prints ns for each look at a busy CPU, and what a switch costs more if the stack of who goes to
- * sleep is taken. The timer's own interrupt is not in it. Exit 77: cannot measure here.
+ * Prints the ns for each sample of a busy CPU, and for a switch with and without the stack of the
+ * task that goes to sleep. The figures do not include the interrupt of the timer. Exit code 77:
+ * cannot be measured here.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -63,7 +64,7 @@ static void ping_pong(void)
 	other = child_fork();
 	close(other ? to[0] : to[1]);
 	close(other ? back[1] : back[0]);
-	/* The other ends when this one is killed: its pipe does. */
+	/* When this process is killed, its pipes close, and the other process ends. */
 	for (;;) {
 		if (other && write(to[1], &byte, 1) != 1)
 			_exit(1);
@@ -82,7 +83,7 @@ static bool is_program(int fd)
 	return readlink(path, what, sizeof(what) - 1) > 0 && !strcmp(what, "anon_inode:bpf-prog");
 }
 
-/* Of the program of this name that this process has loaded. */
+/* Returns the cost of the program of this name that this process has loaded. */
 static struct cost cost_of(const char *name)
 {
 	struct cost c = {0};
@@ -110,7 +111,7 @@ static void stack_ignore(void *context, const struct capture_guest_stack *stack)
 	(void)context, (void)stack;
 }
 
-/* What program `name` costs while `work` runs. 0 or -errno. */
+/* Measures the cost of program `name` while `work` runs. Returns 0 or -errno. */
 static int measure(void (*work)(void), uint32_t hz, const char *name, struct cost *out)
 {
 	const struct capture_options options = {.kind = CAPTURE_GUEST,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the host's program costs for each VM-exit and entry, at either level, with one VM and
- * with 50. It is attached to a system call's entry and return instead of KVM's, which every machine
- * can hit a million times a second, and measured by the kernel itself (kernel.bpf_stats_enabled),
- * whose own cost is in the figures. Goals: at most 200 ns a hit at summary level; 50 VMs cost no
- * more than one.
+ * Measures the run time of the host's BPF program for each VM-exit and VM-entry, at both levels,
+ * with one VM and with 50. The program is attached to the entry and return of a system call instead
+ * of KVM's tracepoints, because every machine can cause a million of these per second. The kernel
+ * counts the run time (kernel.bpf_stats_enabled); the figures include the cost of counting.
+ *
+ * Goals: at most 200 ns for each hit at level summary; 50 VMs cost no more than one.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -24,10 +25,10 @@
 #include "tests/bench/figure.h"
 
 enum { VMS_MANY = 50, ROUNDS = 60, CALLS = 10000, GOAL_NS = 200, SKIPPED = 77 };
-/* Rounds of one length vary by a few percent on a busy machine. */
+/* Equal costs differ by a few percent between rounds on a busy machine. */
 #define SAME 1.15
 
-/* The system call's number stands in for every field. */
+/* A tracepoint_reader: uses the number of the system call for every field. */
 static int reader(const char *system, const char *name, struct tracepoint_field *fields, size_t n)
 {
 	(void)name;
@@ -67,7 +68,7 @@ static int cost_read(const struct bpf_program *program, uint64_t *ns, uint64_t *
 	return err;
 }
 
-/* ns a hit, of each round. False on error. */
+/* Stores the ns per hit of each round. Returns false on error. */
 static bool measure(struct capture *c, const struct bpf_program *program, double *each)
 {
 	const struct capture_sink sink = {.events = events_ignore};
@@ -173,7 +174,7 @@ int main(void)
 			good &= figure_print(&f, ns[many][level], ROUNDS);
 		}
 	}
-	/* Sorted by now. */
+	/* figure_print() has sorted the rounds. */
 	for (int round = 0; round < ROUNDS; round++)
 		ns[1][1][round] /= ns[0][1][ROUNDS / 2];
 	good &= figure_print(&(struct figure){.name = "host: hit of a VM-exit, summary, 50 VMs "

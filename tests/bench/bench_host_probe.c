@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a host's capture costs those it looks at and those it does not, by BPF and by perf, turn by
- * turn in one run: two processes on one CPU pass a byte through pipes, as strangers, as threads of
- * a VM and as its vCPUs (whose stacks are kept when they sleep); and a guest under KVM exits to its
- * VMM. Prints the CPU time that is added, per context switch or exit, and what the capturing
- * process uses for it. Medians of the differences to an uncaptured turn just before. Exit 77:
- * cannot measure here (no root, no BPF or no perf).
+ * Measures the CPU time that a host's capture adds, through BPF and through perf. In the first
+ * load, two processes on one CPU pass a byte through pipes. They are tasks of no VM, threads of a
+ * VM, or vCPUs of a VM, whose stacks are captured when they sleep. In the second load, a guest
+ * under KVM causes VM-exits to its VMM.
+ *
+ * Prints the added CPU time per context switch or exit, and the CPU time of the process that
+ * captures. The figures are medians of the differences to the turn without a capture just before.
+ * Exit code 77: cannot be measured here (no root, no BPF or no perf).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +43,7 @@ static const char *const role_names[] = {
 	[GUEST] = "host: VM-exit to the VMM",
 };
 
-/* ---- who is looked at: processes that begin when they are told to and then say what they used */
+/* ---- the load: processes that begin at a byte on `go` and then write their CPU time ---- */
 
 struct load {
 	pid_t pids[2];
@@ -49,7 +51,8 @@ struct load {
 	int go[2], result[2];
 };
 
-/* out %al, $0x10 for ever, in real mode. Returns its vCPU, -1: no KVM here. */
+/* Creates a VM that executes `out %al, $0x10` in an endless loop, in real mode. Returns its vCPU,
+ * or -1 without KVM. */
 static int guest_open(void)
 {
 	static const unsigned char code[] = {0xe6, 0x10, 0xeb, 0xfc};
@@ -122,7 +125,7 @@ static bool load_start(struct load *l, enum role role)
 	return true;
 }
 
-/* ns per switch or exit, negative: it failed. */
+/* Runs the load. Returns ns per switch or exit; negative on failure. */
 static double load_run(struct load *l)
 {
 	double ns, sum = 0;
@@ -144,7 +147,7 @@ static double load_run(struct load *l)
 	return sum;
 }
 
-/* ---- who looks ---- */
+/* ---- the captures ---- */
 
 struct totals {
 	uint64_t emitted, dropped, cpu_ns;
@@ -182,7 +185,8 @@ static void capture_run(enum backend_choice backend, const struct load *l, enum 
 		fprintf(stderr, "capture: %s\n", why);
 		_exit(77);
 	}
-	/* A vCPU there must be for KVM's tracepoints: of strangers, ourselves. */
+	/* The capture attaches to KVM's tracepoints only if it follows a vCPU. For STRANGERS it
+	 * follows this process as one. */
 	if (role == STRANGERS)
 		capture_add_thread(c, getpid(), getpid(), VM, true);
 	for (size_t i = 0; role != STRANGERS && i < l->n; i++)
@@ -206,7 +210,7 @@ static void capture_run(enum backend_choice backend, const struct load *l, enum 
 	_exit(write(ready, &totals, sizeof(totals)) != sizeof(totals));
 }
 
-/* ns per switch or exit; negative: it failed. */
+/* Runs the load under a capture. Returns ns per switch or exit; negative on failure. */
 static double turn(enum backend_choice backend, enum role role, struct totals *sum, double *used)
 {
 	struct totals totals = {0};
@@ -241,7 +245,7 @@ static double turn(enum backend_choice backend, enum role role, struct totals *s
 	return ns;
 }
 
-/* False: cannot measure that here. */
+/* Measures a role. Returns false if this is impossible here. */
 static bool role_measure(enum role role)
 {
 	static const enum backend_choice backends[2] = {CAPTURE_BY_BPF, CAPTURE_BY_PERF};

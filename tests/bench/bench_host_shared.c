@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the daemon's one capture costs, with one VM and with 50: two threads of a VM, as vCPUs, pass
- * a byte through pipes on one CPU; the kernel measures the programs (kernel.bpf_stats, whose own
- * cost is in the figures), and the process what it uses to hand the events to whom they concern.
- * Beside it, what ten captures of ten VMs cost, as each VM once had one. Goals: a switch costs no
- * more with 50 VMs than with one, and at most 1.8 us. Exit 77: cannot be measured here.
+ * Measures the cost of the one capture that all VMs of a daemon share, with 2 VMs and with 50. Two
+ * processes, as vCPUs of two VMs, pass a byte through pipes on one CPU. The kernel counts the run
+ * time of the BPF programs (kernel.bpf_stats; the figures include the cost of counting). This
+ * program counts its own CPU time for giving the events to the users of the capture. For
+ * comparison, it measures ten captures of one VM each.
+ *
+ * Goals: a switch costs no more with 50 VMs than with 2, and at most 1.8 us. Exit code 77: cannot
+ * be measured here.
  */
 #include <bpf/bpf.h>
 #include <sched.h>
@@ -32,12 +35,12 @@ enum {
 	GOAL_SWITCH_NS = 1800,
 	SKIPPED = 77
 };
-/* Rounds of one kind vary by some percent on a busy machine. */
+/* Equal costs differ by some percent between rounds on a busy machine. */
 #define SAME 1.15
 
-/* Of each round. */
+/* Figures of each round. */
 struct cost {
-	double per_hit[ROUNDS], per_switch[ROUNDS]; /* ns in our programs */
+	double per_hit[ROUNDS], per_switch[ROUNDS]; /* ns in the capture's BPF programs */
 	double drain[ROUNDS];                       /* ns of this process per switch */
 	double events;                              /* per switch */
 };
@@ -75,7 +78,8 @@ static pid_t sleeper(void)
 	return pid;
 }
 
-/* Two processes in a ring of pipes with us: we are asked by none, we start it by `begin`. */
+/* Two processes and this one form a ring of pipes. This process starts each round trip with a byte
+ * on `begin`. */
 struct pair {
 	pid_t pids[2];
 	int begin[2], between[2], end[2];
@@ -127,7 +131,7 @@ static bool cost_sum(struct capture *const *captures, size_t n, uint64_t *ns, ui
 	return true;
 }
 
-/* all: whose programs count; users: who drain. */
+/* Measures the programs of the captures `all`, and the draining of the captures `users`. */
 static bool measure(const struct pair *p, struct capture *const *all, size_t n_all,
 		    struct capture *const *users, size_t n_users, struct cost *c)
 {
@@ -148,7 +152,7 @@ static bool measure(const struct pair *p, struct capture *const *all, size_t n_a
 		if (!cost_sum(all, n_all, &ns[1], &hits[1]) || hits[1] <= hits[0])
 			return false;
 		events = 0;
-		usleep(6000); /* until the rings are looked at again */
+		usleep(6000); /* the rings are read at most once in 5 ms */
 		used = cpu_ns();
 		for (size_t i = 0; i < n_users; i++) {
 			struct clock_sample sample;
@@ -166,7 +170,7 @@ static bool measure(const struct pair *p, struct capture *const *all, size_t n_a
 	return true;
 }
 
-/* False: it misses the goal. */
+/* Returns false if the cost misses the goal. */
 static bool cost_print(const char *captures, struct cost *c, enum figure_goal goal_is)
 {
 	char name[80];
@@ -183,7 +187,7 @@ static bool cost_print(const char *captures, struct cost *c, enum figure_goal go
 	return figure_print(&f, c->per_switch, ROUNDS);
 }
 
-/* Each VM with a capture of its own: the pair's, and those of sleepers. */
+/* Measures one capture for each VM: one follows the pair, the others follow sleeping processes. */
 static bool separate_measure(const struct pair *p, const pid_t *others, struct cost *out)
 {
 	const struct capture_options options = {
@@ -254,7 +258,7 @@ int main(void)
 	good = cost_print("one capture, 2 VMs", &one, FIGURE_AT_MOST);
 	good &= cost_print("one capture, 50 VMs", &many, FIGURE_AT_MOST);
 	cost_print("10 captures, 10 VMs", &separate, FIGURE_NO_GOAL);
-	/* Sorted by now. */
+	/* figure_print() has sorted the rounds. */
 	for (int round = 0; round < ROUNDS; round++)
 		many.per_switch[round] /= one.per_switch[ROUNDS / 2];
 	good &= figure_print(&(struct figure){.name = "host: vCPU switch, 50 VMs against 2",

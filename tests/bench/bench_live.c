@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What an event of a live stream costs the collector, from the batch that a decoder process or the
- * host's capture hands over: CPU time (user and system) per event for who shows it (watch), who
- * stores it (record) and who does both (the daemon). The events are busy_scene.h's.
+ * Measures the CPU time (user and system) that the collector needs for each event of a live stream
+ * (busy_stream.h), after a decoder process or the host's capture has delivered the batch: to show
+ * the event (watch), to store it (record), and to do both (the daemon).
  *
- * usage: bench_live [EVENTS]. Prints the medians of 11 rounds.
+ * Prints the medians of 11 rounds.
+ *
+ *   bench_live [EVENTS]
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Makes events in this kernel's scheduler, at a rate that can be changed while it runs, until its
- * standard input ends:
+ * Causes events of this kernel's scheduler until its standard input ends. The rate can be changed
+ * at any time.
  *
  *	bench_load          ping-pong pairs, one on each CPU
- *	bench_load FOLDER   a mixed load: besides them timers, packets to itself (softirqs), and
- *writes with fsync to a file in FOLDER, all at irregular times
+ *	bench_load FOLDER   a mixed load at irregular times: the pairs, timers, packets on the
+ *	                    loopback device (softirqs), writes with fsync to a file in FOLDER
  *
- * A number on a line of standard input is from then on the round trips of each pair per second; at
- * the start they make none. "flood": as many as they can.
+ * Each line of standard input sets the rate: a number of round trips per second for each pair, or
+ * "flood" for as many as possible. The first rate is 0.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,13 +29,13 @@
 
 enum {
 	CHILDREN_MAX = 256,
-	PERIOD_NS = 1000000, /* of a pair: then come the round trips that are due */
+	PERIOD_NS = 1000000, /* a pair makes the due round trips once in this time */
 	BEHIND_MAX_NS = 20 * PERIOD_NS,
 	FLOOD = UINT32_MAX,
-	FLOOD_ROUNDS = 1000, /* between two looks at the rate */
+	FLOOD_ROUNDS = 1000, /* round trips before the rate is read again */
 	TIMER_MIN_NS = 200000,
 	TIMER_MAX_NS = 4000000,
-	PACKETS_MAX = 6, /* in a row */
+	PACKETS_MAX = 6, /* packets in one burst */
 	PACKET_BYTES = 200,
 	FILE_BYTES = 16 << 20,
 	WRITE_BYTES_MAX = 64 << 10,
@@ -65,7 +65,7 @@ static void pause_ns(int64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* min to max - 1, another sequence in each process. */
+/* Returns a random number from min to max - 1. Each process has another sequence. */
 static int64_t dice(int64_t min, int64_t max)
 {
 	static uint64_t state;
@@ -86,7 +86,7 @@ static void echo_bytes(int from, int to)
 		;
 }
 
-/* Plays its part of the pair on this CPU for ever. */
+/* Plays one side of the pair on this CPU in an endless loop. */
 static void ping(struct load *l, unsigned int cpu)
 {
 	int64_t begin, last = now_ns(), due_ns = 0;
@@ -116,7 +116,7 @@ static void ping(struct load *l, unsigned int cpu)
 		if (rate == FLOOD) {
 			due_ns = 0;
 		} else {
-			/* In round trips times a second, so that no fraction is lost. */
+			/* The unit is round trips times a second, so that no fraction is lost. */
 			due_ns += (begin - last < BEHIND_MAX_NS ? begin - last : BEHIND_MAX_NS) *
 				  (int64_t)rate;
 			rounds = due_ns / 1000000000;
@@ -138,7 +138,7 @@ static void timers(struct load *l, unsigned int number)
 		pause_ns(dice(TIMER_MIN_NS, TIMER_MAX_NS));
 }
 
-/* To itself: each packet is a softirq. */
+/* Sends packets to itself: each packet causes a softirq. */
 static void packets(struct load *l, unsigned int number)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -175,7 +175,7 @@ static void writes(struct load *l, unsigned int number)
 	}
 }
 
-/* Starts a child that plays this part until it is killed. 0 or -errno. */
+/* Starts a child that plays this part until it is killed. Returns 0 or -errno. */
 static int part_start(struct load *l, void (*part)(struct load *, unsigned int),
 		      unsigned int number)
 {
@@ -188,7 +188,7 @@ static int part_start(struct load *l, void (*part)(struct load *, unsigned int),
 		return -errno;
 	if (!pid) {
 		part(l, number);
-		_exit(1); /* a part that returns could not be played */
+		_exit(1); /* a part returns only after an error */
 	}
 	l->children[l->n_children++] = pid;
 	return 0;
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < l.n_children; i++) {
 		int status;
 
-		/* One that has ended by itself did not make its part of the load. */
+		/* If a child has ended by itself, its part of the load was missing. */
 		if (waitpid(l.children[i], &status, WNOHANG) == l.children[i])
 			err = -ECHILD;
 		else

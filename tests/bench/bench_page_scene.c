@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Writes the recording that bench_page reads: a busy VM (busy_scene.h) at a given rate of events,
- * with a stall of 300 ms each minute, for which a hog holds a vCPU's pCPU.
+ * Writes the recording that bench_page reads: a busy VM (busy_scene.h) with a given rate of events.
+ * Once in each minute, a hog holds the pCPU of a vCPU and so causes a stall of 300 ms.
  */
 #include <stdio.h>
 #include <stdlib.h>

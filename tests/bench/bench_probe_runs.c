@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Prints the run time of each BPF program of the guest's and of the host's capture, as the kernel
- * counts it (BPF_ENABLE_STATS), beside that of an empty program in the same rounds. Two processes
- * pass a byte through pipes on one CPU. The host's capture follows either one idle process, so that
- * the load is two unrelated processes, or the two processes as vCPUs.
+ * counts it (BPF_ENABLE_STATS), and that of an empty program in the same rounds. The load is two
+ * processes that pass a byte through pipes on one CPU. The host's capture follows them as vCPUs, or
+ * follows another, idle process, so that they are tasks of no VM.
  *
- * Medians of the rounds, in ns per run. The empty program shows what the measurement itself costs;
- * its time is in all figures. Exit code 1 if a switch in the guest takes more than 160 ns.
+ * The figures are medians of the rounds, in ns per run. All of them include the cost of counting,
+ * which the figure of the empty program shows. Exit code 1: a switch in the guest takes more than
+ * 160 ns; 77: cannot be measured here (no root, or no BPF).
  *
  *   bench_probe_runs [ROUNDS]
- *
- * Exit 77: cannot measure here (no root, or no BPF).
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -199,7 +198,7 @@ static bool load_run(struct load *l, struct capture *c)
 	return !left;
 }
 
-/* 0, or the exit code. */
+/* Returns 0 or the exit code. */
 static int round_measure(enum scene scene, struct row *rows, size_t *n_rows)
 {
 	const struct capture_options options = {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What records and figures cost the daemon with 50 VMs. Whole daemons cannot be compared: their CPU
- * time varies by more than the goal. So this program runs the daemon's own code of records,
- * figures, outbox and metrics (daemon/records.h and what is below it) for 50 VMs, and nothing else
- * of it:
+ * Measures the cost of records and figures for a daemon with 50 VMs. This program runs only the
+ * daemon's code of records, figures, outbox and metrics (daemon/records.h and what it uses). It
+ * does not compare whole daemons, because their CPU time varies by more than the goal.
  *
  *   tick       records_tick() ten times a second, with nothing to write
- *   figures    lines of figures, one of each VM every 10 s instead of every 5 minutes
+ *   figures    lines of figures, one for each VM every 10 s instead of every 5 minutes
  *   incidents  lines of incidents, as many as `outbox_rate` allows: 600 a minute
- *   metrics    what the counters of the figures add to an event: a live stream with and without
- *              them, in turns
+ *   metrics    CPU time that the counters of the figures add to an event: a live stream with and
+ *              without them, in turns
  *
- * The first three run in real time, with the files and the fsync() of a real outbox; their cost is
- * the CPU time of all threads of this process. Only the VMs are no processes: each has counters of
- * a busy VM (busy_scene.h), as its figures need.
+ * The first three run in real time, with the files and the fsync() of a real outbox. Their cost is
+ * the CPU time of all threads of this process. The VMs are not processes: each has the counters of
+ * a busy VM (busy_scene.h), from which its figures are computed.
  *
- * usage: bench_records [SECONDS [FOLDER]]. SECONDS: of each of 5 rounds, at least 11. FOLDER: in
- * which the outbox is created (default: .). Exit code 1: the goal is missed.
+ *   bench_records [SECONDS [FOLDER]]
+ *
+ * SECONDS: length of each of 5 rounds, at least 11. FOLDER: folder for the outbox (default: .).
+ * Exit code 1: the goal is missed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,12 +37,12 @@ enum {
 	ROUNDS = 5,
 	SECONDS = 20,
 	FEED_EVENTS = 20000, /* of each VM */
-	EVENTS = 500000,     /* of the stream that shows what metrics cost */
+	EVENTS = 500000,     /* in the stream for `metrics` */
 	METRICS_ROUNDS = 15,
-	FIGURES_EVERY_S = 10, /* here */
-	FIGURES_S = 300,      /* of a daemon with the default */
+	FIGURES_EVERY_S = 10, /* in this program */
+	FIGURES_S = 300,      /* the default of a daemon */
 	RATE_PER_MIN = 600,
-	WAKE_UPS_PER_S = 100, /* of each VM's vCPU */
+	WAKE_UPS_PER_S = 100, /* for each VM's vCPU */
 	EVENTS_PER_WAKE_UP = 3,
 	TICK_US = 100000,
 };
@@ -64,7 +65,7 @@ static double cpu_s(clockid_t clock)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* ---- VMs that are no processes ---- */
+/* ---- VMs without processes ---- */
 
 struct watched_vm {
 	struct vm_config config;
@@ -157,7 +158,7 @@ static double one_s(const struct busy_stream *s, bool counted)
 	return used;
 }
 
-/* Prints the values, times `by`. Returns their median, not multiplied. */
+/* Prints the values multiplied by `by`. Returns their median, not multiplied. */
 static double show(const char *name, double *values, size_t n, double by, const char *unit)
 {
 	const struct figure f = {.name = name, .unit = unit};
@@ -168,7 +169,7 @@ static double show(const char *name, double *values, size_t n, double by, const 
 	return values[n / 2] / by;
 }
 
-/* Of an event, in seconds. */
+/* seconds per event */
 static double metrics_cost(void)
 {
 	double differences[METRICS_ROUNDS];
@@ -215,7 +216,7 @@ static void vms_make(struct bench *b)
 	busy_stream_fini(&s);
 }
 
-/* A stall with all that one may have: three causes, culprits, texts. */
+/* A stall with every part that a stall can have: three causes, culprits, texts. */
 static void incident_add(struct bench *b)
 {
 	static struct incident i;
@@ -251,7 +252,8 @@ static void incident_add(struct bench *b)
 	b->said++;
 }
 
-/* CPU time of all threads while `seconds` pass, in seconds per second. per_s: incidents. */
+/* Returns the CPU time of all threads during `seconds`, in seconds per second. per_s: number of
+ * incidents per second. */
 static double spend(struct bench *b, double seconds, double per_s)
 {
 	const uint64_t began_ms = clock_monotonic_ms(), said = b->said;
@@ -276,7 +278,7 @@ static uint64_t written(const struct bench *b, enum segment_kind kind)
 	return stats.written[kind];
 }
 
-/* One round of what is to be measured, in turns. */
+/* Measures one round of each part, in turns. */
 static void round_play(struct bench *b, double seconds, double *tick, double *figure,
 		       double *incident)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Writes the recording that bench_report reads: two pipe ping-pongs on a two-CPU guest with its
- * timer ticks and softirqs, and its vCPU threads on the host. One event in ten is the host's.
+ * Writes the recording that bench_report reads: a guest with two CPUs, each with a ping-pong pair
+ * that passes a byte through pipes, timer ticks and softirqs, and the vCPU threads on the host. One
+ * event in ten is of the host.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,8 @@
 
 enum { VCPU0 = SYNTH_QEMU_PID + 1, PING = 500, PONG = 600, TICK_NS = 4000000, STEP_NS = 6100 };
 
-/* Real times do not compress: every step is off by up to a quarter. */
+/* Varies each step by up to a quarter, because equal steps would compress better than real times.
+ */
 static int64_t jitter(int64_t ns)
 {
 	static uint64_t state = 88172645463325252;
@@ -26,7 +28,8 @@ static struct vs_event event(enum vs_event_type type, int32_t pid, uint64_t arg0
 	return (struct vs_event){.type = (vs_u16)type, .pid = pid, .arg0 = arg0, .arg1 = arg1};
 }
 
-/* One half of a round trip: wake the peer, go to sleep. Returns the number of events. */
+/* Emits one half of a round trip: a task wakes its peer and goes to sleep. Returns the number of
+ * events. */
 static unsigned long handover(struct synth *s, uint16_t cpu, int64_t t, bool ping)
 {
 	int32_t from = cpu + (ping ? PING : PONG), to = cpu + (ping ? PONG : PING);
@@ -50,7 +53,7 @@ static unsigned long tick(struct synth *s, uint16_t cpu, int64_t t, int32_t pid)
 	return 4;
 }
 
-/* The vCPU halts for a moment and is woken by QEMU. */
+/* The vCPU halts for a moment, and QEMU wakes it. */
 static unsigned long halt(struct synth *s, uint16_t cpu, int64_t t)
 {
 	int32_t tid = VCPU0 + cpu;

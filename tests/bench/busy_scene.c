@@ -16,7 +16,7 @@ enum {
 	PRIO = 120,
 };
 
-/* Of Intel's VMX: what a guest under load leaves for. */
+/* Exit reasons of VMX that are common under load. */
 enum {
 	EXIT_EXTERNAL_INTERRUPT = 1,
 	EXIT_HLT = 12,
@@ -28,9 +28,9 @@ enum {
 struct scene {
 	struct timeline_event *events;
 	size_t n, max;
-	int64_t t; /* of the vCPU whose turn it is */
+	int64_t t; /* time of the vCPU whose turn it is */
 	uint16_t cpu;
-	int32_t task; /* of the guest, on this vCPU */
+	int32_t task; /* the guest's task on this vCPU */
 	uint64_t random;
 };
 
@@ -60,7 +60,7 @@ static int32_t thread(const struct scene *s)
 	return SYNTH_QEMU_PID + 1 + s->cpu;
 }
 
-/* Of the vCPU's own thread. */
+/* An event in the vCPU's own thread. */
 static void host(struct scene *s, enum vs_event_type type, uint64_t arg0, uint64_t arg1)
 {
 	event(s, VS_SOURCE_HOST,
@@ -106,7 +106,7 @@ static void softirq(struct scene *s, uint64_t number)
 	guest(s, VS_EVENT_SOFTIRQ_EXIT, number, 0);
 }
 
-/* Kicked out by what was accepted, and back in with it. */
+/* The accepted interrupt causes a VM-exit, and KVM injects it at the next VM-entry. */
 static void inject(struct scene *s, uint64_t vector)
 {
 	vm_exit(s, EXIT_EXTERNAL_INTERRUPT);
@@ -166,7 +166,7 @@ static void io(struct scene *s)
 	vm_entry(s);
 }
 
-/* The timer ends a halt. */
+/* The vCPU halts until its timer ends. */
 static void halt(struct scene *s)
 {
 	int32_t was = s->task;
@@ -200,7 +200,7 @@ static void hog(struct scene *s)
 
 static const struct {
 	void (*play)(struct scene *s);
-	unsigned every; /* how many turns */
+	unsigned every; /* number of turns between two of these acts */
 } acts[] = {
 	{handover, 1},   {device, 3},     {msr, 1}, {halt, 4},
 	{reschedule, 5}, {page_fault, 9}, {io, 11}, {hog, 60},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The events of busy_scene.h as a live collector gets them: the batches that a decoder process or
- * the host's capture hands over, and the frames between them. */
+/* The events of busy_scene.h in the form in which a live collector gets them: batches from a
+ * decoder process or from the host's capture, and the frames between them. */
 #ifndef BENCH_BUSY_STREAM_H
 #define BENCH_BUSY_STREAM_H
 
@@ -28,7 +28,7 @@ struct busy_stream {
 /* Fills `out` with `n` events. Returns 0 or -ENOMEM. Call busy_stream_fini() in each case. */
 int busy_stream_make(struct busy_stream *out, size_t n);
 void busy_stream_fini(struct busy_stream *s);
-/* What a listener gets for this arrival. Borrows both. */
+/* Returns the frame that a listener gets for this arrival. It borrows both arguments. */
 struct frame_item busy_arrival_item(const struct busy_arrival *a, struct frame_maker *maker);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A bench that is killed leaves nothing running: its children die with it. */
+/* Creates child processes that the kernel kills when their benchmark dies, so that a killed
+ * benchmark leaves nothing running. */
 #ifndef BENCH_CHILD_H
 #define BENCH_CHILD_H
 
@@ -8,7 +9,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* fork(), and the child gets `signal_number` when its parent dies, also after an execve(). */
+/* Calls fork(). The child gets `signal_number` when its parent dies, also after an execve().
+ * Returns as fork() does. */
 static inline pid_t child_fork_with(int signal_number)
 {
 	const pid_t parent = getpid(), pid = fork();
@@ -16,7 +18,7 @@ static inline pid_t child_fork_with(int signal_number)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, signal_number);
-	if (getppid() != parent) /* it died before */
+	if (getppid() != parent) /* the parent died before prctl() */
 		_exit(1);
 	return 0;
 }

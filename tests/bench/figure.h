@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Prints the figures of a bench for the table of tests/bench/run: one line of fields that tabs
- * separate,
+ * Prints the figures of a benchmark for the table of tests/bench/run. Each figure is one line. Tabs
+ * separate its fields:
  *
  *   figure NAME VALUE UNIT LOW HIGH GOAL PEER
  *
- * VALUE is the median of the rounds, LOW and HIGH are their quartiles. A field without content
- * is "-". figures.py prints the same from Python and reads it.
+ * VALUE is the median of the rounds, LOW and HIGH are their quartiles. A field without content is
+ * "-". figures.py prints such lines from Python, and reads them.
  */
 #ifndef BENCH_FIGURE_H
 #define BENCH_FIGURE_H
@@ -57,7 +57,7 @@ static inline bool figure_print(const struct figure *f, double *values, size_t n
 	       (f->goal_is == FIGURE_AT_MOST ? median <= f->goal : median >= f->goal);
 }
 
-/* The same of one value without rounds. */
+/* Prints the figure of one value that has no rounds. */
 static inline bool figure_print_one(const struct figure *f, double value)
 {
 	return figure_print(f, &value, 1);

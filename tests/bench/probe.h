@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns the CPU time of this process. It includes the BPF programs that run in this process, and
- * not the time in which other tasks have the CPU. */
+/* Returns the CPU time of this process. This time includes the BPF programs that run in this
+ * process. It excludes the time in which other tasks have the CPU. */
 static inline uint64_t cpu_ns(void)
 {
 	struct timespec t;
