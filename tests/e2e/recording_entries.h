@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A recording's frames, unpacked, for the tests' own tools. */
+/* Unpacks the frames of a recording, for the tools of tests. */
 #ifndef TESTS_RECORDING_ENTRIES_H
 #define TESTS_RECORDING_ENTRIES_H
 
@@ -7,21 +7,22 @@
 #include "proto/recording.h"
 
 struct recording_visitor {
-	/* Of a batch. 0 or -errno, which ends the reading. */
+	/* Called for a batch. Returns 0, or -errno to end the reading. */
 	int (*batch)(void *context, uint32_t source, const struct batch *b);
-	/* Of any other kind; NULL: none. 0 or -errno. */
+	/* Called for a frame of any other kind; may be NULL. Returns as `batch` does. */
 	int (*message)(void *context, uint32_t source, uint8_t kind, const uint8_t *payload,
 		       size_t len);
 	void *context;
 };
 
-/* Visits every entry in its order; what was handed over is valid during the call. 0 or -errno. */
+/* Visits every entry in the order of the file. Pointers are valid during the call of the visitor.
+ * Returns 0 or -errno. */
 int recording_visit(const char *path, const struct recording_visitor *visitor);
 
 /*
- * The main() of a tool whose one argument is a recording: visits it, and says on standard error
- * what is wrong. Returns the exit status: 0, 1 if the recording cannot be read to its end, 2 if
- * there is not one argument.
+ * The main() of a tool whose one argument is a recording. Visits the recording and prints errors to
+ * standard error. Returns the exit status: 0, 1 if the recording cannot be read to its end, 2 if
+ * there is not exactly one argument.
  */
 int recording_visit_argument(int argc, char **argv, const struct recording_visitor *visitor);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A guest that means harm, as one program: each case is a row (cases_*.c) that plays one attack
- * over one connection. Everything is deterministic; what a case must lead to is part of its row.
+ * A hostile guest as one program. Each case is a row (cases_*.c) that plays one attack over one
+ * connection, and contains the effect that the attack must have. All cases are deterministic.
  */
 #ifndef HOSTILE_ATTACK_H
 #define HOSTILE_ATTACK_H
@@ -22,19 +22,20 @@ struct attack {
 	struct byte_buffer payload, wire;
 	uint64_t session, random;
 	uint32_t seq;
-	uint64_t until_ms; /* then the case gives up sending */
+	uint64_t until_ms; /* CLOCK_MONOTONIC; later attack_send() returns false */
 };
 
-/* What must have grown afterwards in the collector's counts of this channel: one of these. */
+/* The effects that a case may have, as bits: each is a count of the collector for this channel. One
+ * of the expected counts must grow. */
 enum {
-	EXPECT_NOTHING = 0, /* no frame, no damage */
+	EXPECT_NOTHING = 0, /* no count grows */
 	EXPECT_ACCEPTED = 1,
-	EXPECT_DAMAGED = 2, /* or bytes skipped */
+	EXPECT_DAMAGED = 2, /* damaged frames, or skipped bytes */
 	EXPECT_REFUSED = 4,
 	EXPECT_REPLAYED = 8,
 	EXPECT_LOST = 16,
 	EXPECT_ANY = 31,
-	EXPECT_NOT_REFUSED = 32, /* beside EXPECT_ACCEPTED */
+	EXPECT_NOT_REFUSED = 32, /* with EXPECT_ACCEPTED: no frame may be refused */
 };
 
 struct attack_case {
@@ -43,7 +44,7 @@ struct attack_case {
 	unsigned int variant, expect;
 };
 
-/* Rows of one file: cases(0), cases(1), .. until false. */
+/* Store row `i` of one file's cases. Return false past the last. */
 bool header_case(size_t i, struct attack_case *out);
 bool message_case(size_t i, struct attack_case *out);
 bool batch_case(size_t i, struct attack_case *out);
@@ -51,32 +52,35 @@ bool text_case(size_t i, struct attack_case *out);
 bool flow_case(size_t i, struct attack_case *out);
 bool value_case(size_t i, struct attack_case *out);
 
-/* Dials and opens a session of its own number; dies with a message if nobody listens. */
+/* Connects to a->path and begins a new session. Ends the process with a message if nobody listens.
+ */
 void attack_connect(struct attack *a);
 void attack_close(struct attack *a);
-/* A deterministic random number. */
+/* Returns a pseudo-random number, the same in each run. */
 uint64_t attack_random(struct attack *a);
 uint64_t attack_now_ms(void);
 void attack_sleep_ms(unsigned int ms);
 
-/* Sends bytes; false if the time of the case is over or the other end closed. Reads and forgets
- * what comes meanwhile. */
+/* Sends bytes. Meanwhile reads and discards the bytes that arrive. Returns false if the time of the
+ * case is over or the collector closed the connection. */
 bool attack_send(struct attack *a, const void *bytes, size_t len);
-/* Sends what lies in a->payload as a good frame of the session, and empties it. */
+/* Sends a->payload as a valid frame of the session, and empties it. Returns as attack_send(). */
 bool attack_frame(struct attack *a, enum frame_kind kind);
-/* The same with a header of one's own, CRCs made good. */
+/* Sends a frame with this header and this payload. Sets the CRC of the header to its valid value;
+ * sends payload_crc as it is. Returns as attack_send(). */
 bool attack_raw_frame(struct attack *a, const struct frame_header *header, const void *payload,
 		      size_t len);
-/* The header of a good frame around this payload; takes the next number. */
+/* Returns the header of a valid frame with this payload and the next frame number. */
 struct frame_header attack_header(struct attack *a, uint8_t kind, const void *payload, size_t len);
 
-/* Good messages. */
+/* Fill in or send a valid HELLO. */
 void hello_make(struct message_hello *out);
 bool attack_hello(struct attack *a);
-/* n events of `type` on CPU 0 from `time` on, seq from `seq`. */
+/* attack_batch() sends events as a valid batch. events_make() fills in `n` events of a CPU, with
+ * times from `time` on and numbers from `seq` on. */
 bool attack_batch(struct attack *a, struct vs_event *events, size_t n, uint16_t cpu);
 void events_make(struct vs_event *events, size_t n, uint16_t cpu, uint64_t time, uint32_t seq);
-/* A last good frame, which must still be understood. */
+/* Sends a valid frame after the attack, which the collector must still accept. */
 bool attack_sign_of_life(struct attack *a);
 
 #endif

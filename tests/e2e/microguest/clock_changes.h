@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Makes each kind of change that can move the clocks of the VMM's two vCPUs, one after the other.
+/* Makes each kind of change that can alter the clocks of the VMM's two vCPUs, one after the other.
  */
 #ifndef MICROGUEST_CLOCK_CHANGES_H
 #define MICROGUEST_CLOCK_CHANGES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The micro-guest's memory map and what it and its VMM say to each other. */
+/* The micro-guest's memory map, and the commands and answers between it and its VMM. */
 #ifndef MICROGUEST_GUEST_H
 #define MICROGUEST_GUEST_H
 
@@ -17,12 +17,12 @@ enum {
 
 enum guest_command {
 	GUEST_READ_CLOCK = 1,
-	GUEST_ADD_TO_TSC = 2, /* wrmsr IA32_TSC, argument added to what rdtsc says */
+	GUEST_ADD_TO_TSC = 2, /* writes IA32_TSC: the value of rdtsc plus the argument */
 };
 
 struct guest_mailbox {
 	uint32_t command;
-	uint32_t version; /* of the page, as the clock was read */
+	uint32_t version; /* of the pvclock page when the clock was read */
 	uint64_t argument;
 	uint64_t tsc;
 	uint64_t kvmclock_ns;

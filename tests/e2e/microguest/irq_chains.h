@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The chains that the analysis makes of a scene's recording, against the truth. */
+/* Compares the chains that the analysis finds in a scene's recording with the true interrupts. */
 #ifndef MICROGUEST_IRQ_CHAINS_H
 #define MICROGUEST_IRQ_CHAINS_H
 
 #include "irq_scene.h"
 
-/* Prints what it found of each kind. Fails the test where a run of a handler has no chain or two,
- * where a chain has no run, another source, or times that the guest's stamps and the VMM's deny. */
+/* Prints the number of chains of each kind. Fails the test if a run of a handler does not have
+ * exactly one chain. Fails it if a chain has no run, a wrong source, or times that contradict the
+ * stamps of the guest and the VMM. */
 void irq_chains_check(const struct irq_scene *s);
 
 #endif

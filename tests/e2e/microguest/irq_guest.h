@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A micro-guest that takes interrupts: its memory map, and what it and its VMM say to each other in
- * that memory. 64-bit mode, x2APIC, one IDT for all vCPUs.
+ * A micro-guest that takes interrupts: its memory map, and the structs through which it and its VMM
+ * communicate. It runs in 64-bit mode with x2APIC, and has one IDT for all vCPUs.
  */
 #ifndef MICROGUEST_IRQ_GUEST_H
 #define MICROGUEST_IRQ_GUEST_H
@@ -24,11 +24,11 @@ enum {
 	IRQ_GUEST_LOG_MAX = 8192,
 };
 
-/* Ports; a write leaves the guest. */
+/* I/O ports; a write causes a VM-exit. */
 enum {
-	IRQ_PORT_READY = 0x10,     /* set up, interrupts on from here */
-	IRQ_PORT_DEASSERT = 0x11,  /* a level-triggered line's device: lower your line */
-	IRQ_PORT_EXCEPTION = 0x12, /* a vector below 32, which ends the test */
+	IRQ_PORT_READY = 0x10,     /* the guest is set up; interrupts are on from here */
+	IRQ_PORT_DEASSERT = 0x11,  /* the device must lower its level-triggered line */
+	IRQ_PORT_EXCEPTION = 0x12, /* the guest got a vector below 32; this ends the test */
 };
 
 enum {
@@ -39,10 +39,10 @@ enum {
 	IRQ_VECTOR_IRQFD = 0x74,
 	IRQ_VECTOR_IPI = 0x85,
 	IRQ_VECTOR_TIMER = 0x96,
-	IRQ_VECTOR_SHARED = 0xa7, /* by any of the above that is edge-triggered */
+	IRQ_VECTOR_SHARED = 0xa7, /* any of the edge-triggered sources above may raise it */
 };
 
-/* What a vCPU does between interrupts. */
+/* What a vCPU does between two interrupts. */
 enum irq_guest_mode {
 	IRQ_GUEST_HALT = 1,
 	IRQ_GUEST_SPIN = 2,
@@ -52,23 +52,23 @@ enum irq_guest_mode {
 enum irq_guest_command {
 	IRQ_GUEST_NOTHING = 0,
 	IRQ_GUEST_SEND_IPI = 1,  /* ICR = argument */
-	IRQ_GUEST_ARM_TIMER = 2, /* of vector `vector`, in `argument` ticks: TSC-deadline */
+	IRQ_GUEST_ARM_TIMER = 2, /* TSC-deadline timer of vector `vector`, in `argument` ticks */
 };
 
 /* One run of a handler, in guest TSC as its own CPU read it. */
 struct irq_guest_entry {
 	uint64_t entry, exit;
-	uint64_t deadline; /* command handler that armed a timer: what it wrote */
+	uint64_t deadline; /* of a command handler that armed a timer: the value that it wrote */
 	uint64_t vector;
 };
 
 struct irq_guest_cpu {
 	uint32_t mode;
-	uint32_t mode_seen; /* the guest's answer */
+	uint32_t mode_seen; /* the mode that the guest is in */
 	uint32_t command, vector;
 	uint64_t argument;
-	uint64_t n_log;     /* entries that are complete */
-	uint64_t runs[256]; /* by vector: complete entries of it */
+	uint64_t n_log;     /* number of complete entries of `log` */
+	uint64_t runs[256]; /* number of complete entries, by vector */
 	struct irq_guest_entry log[IRQ_GUEST_LOG_MAX];
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The VM of irq_vmm.h, as its own process sees it: set up, run, interrupted. */
+/* The VM of irq_vmm.h, for use inside the VMM's process: creates the VM, runs its vCPUs and raises
+ * interrupts. */
 #ifndef MICROGUEST_IRQ_MACHINE_H
 #define MICROGUEST_IRQ_MACHINE_H
 
@@ -24,16 +25,18 @@ struct irq_machine_vcpu {
 struct irq_machine {
 	int kvm, vm;
 	struct irq_machine_vcpu vcpus[IRQ_VMM_VCPUS];
-	int irqfds[IRQ_VMM_VCPUS][3]; /* by the place of their GSI below */
+	/* by vCPU, and in the order of the IRQ_GSI_IRQFD_* below */
+	int irqfds[IRQ_VMM_VCPUS][3];
 	struct irq_truth *truth;
 	uint8_t *memory;
-	/* What vCPU threads are called: these around their number. "": nothing. */
+	/* The name of a vCPU thread: thread_name, its number, thread_name_end. If thread_name is
+	 * "", threads get no name. */
 	const char *thread_name, *thread_name_end;
-	/* Called in a vCPU's thread when a signal has ended KVM_RUN. NULL: nothing. */
+	/* Called in a vCPU's thread after a signal has ended KVM_RUN; NULL: none. */
 	void (*interrupted)(struct irq_machine_vcpu *v);
 };
 
-/* GSIs of vCPU n are these + n. */
+/* The GSI of vCPU n is one of these, plus n. */
 enum {
 	IRQ_GSI_EDGE = 16, /* 16..23 are pins of the IOAPIC */
 	IRQ_GSI_EDGE_SHARED = 18,
@@ -43,12 +46,14 @@ enum {
 	IRQ_GSI_IRQFD_MSI_SHARED = 26,
 };
 
-/* m: zeros, or with names for the threads (default: as QEMU's). memory, truth: shared with the
- * test. 0 or -errno, then truth->error says at what. */
+/* Creates the VM and its vCPUs. The members of `m` other than the names of the threads must be
+ * zero; without names the threads are named as QEMU's. memory, truth: shared with the test,
+ * borrowed. Returns 0, or -errno with the failed step in truth->error. */
 int irq_machine_create(struct irq_machine *m, uint8_t *memory, struct irq_truth *truth);
 volatile struct irq_guest_cpu *irq_machine_cpu(struct irq_machine *m, uint32_t vcpu);
-/* Raises from outside; `vector` is the kind's own or IRQ_VECTOR_SHARED. The LEVEL line is lowered
- * by the guest's handler. 0, -errno, -EINVAL: of this kind and vector there is none from here. */
+/* Raises an interrupt from outside the guest. `vector` is that of the kind, or IRQ_VECTOR_SHARED.
+ * The guest's handler has the LEVEL line lowered. Returns 0; -EINVAL: the VMM cannot raise this
+ * kind; or another -errno. */
 int irq_machine_raise(struct irq_machine *m, enum irq_kind kind, uint32_t vcpu, uint32_t vector);
 
 #endif

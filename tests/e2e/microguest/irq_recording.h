@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A recording of the interrupting VMM (irq_vmm.h): the host's half by the collector's own capture;
- * the guest's half out of the guest's own log, as an agent would send it. In that half, and in the
- * round trips between both, every stamp is one that the guest read.
+ * Records the VMM of irq_vmm.h. The collector's own capture records the host side. The guest side
+ * is made from the guest's log, in the form in which an agent would send it. All guest stamps, also
+ * those of the round trips, are times that the guest read.
  */
 #ifndef MICROGUEST_IRQ_RECORDING_H
 #define MICROGUEST_IRQ_RECORDING_H
@@ -16,13 +16,14 @@ enum { IRQ_RECORDING_VM = 1 };
 
 struct irq_recording;
 
-/* Attaches to the VMM, which must run. 0 or -errno with one line in `why`. */
+/* Attaches the capture to the running VMM. Returns 0, or -errno with one line in `why`. */
 int irq_recording_open(const char *path, const struct irq_vmm *v, struct irq_recording **out,
 		       char *why, size_t why_bytes);
-/* Every few ten ms: writes what the host's capture saw. 0 or -errno. */
+/* Writes the events of the host's capture. Call it every 20 ms or so. Returns 0 or -errno. */
 int irq_recording_turn(struct irq_recording *r);
-/* After the VMM's play: a last turn, the round trips, the guest's half, the end; *stats: the
- * host's half. Frees in any case. 0 or -errno. */
+/* Call it after irq_vmm_wait(). Writes the last events of the host, the round trips, the guest side
+ * and the end of the recording. Stores the statistics of the host side in *stats. Frees `r`, also
+ * after an error. Returns 0 or -errno. */
 int irq_recording_close(struct irq_recording *r, const struct irq_vmm *v,
 			struct host_stream_stats *stats);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of interrupts look at: a recording of the interrupting VMM (irq_vmm.h), the events
- * in its host's half, and the truth about each interrupt. Made once.
+ * The data of the interrupt tests: a recording of the VMM of irq_vmm.h, the events of its host
+ * side, and the true data of each interrupt. A test program makes the scene once.
  */
 #ifndef MICROGUEST_IRQ_SCENE_H
 #define MICROGUEST_IRQ_SCENE_H
@@ -20,23 +20,24 @@ struct irq_host_event {
 };
 
 struct irq_scene {
-	struct irq_vmm vmm; /* idle, its logs stay */
+	struct irq_vmm vmm; /* no longer raises interrupts; its logs stay valid */
 	const char *path;   /* of the recording */
 	struct host_stream_stats stats;
 	size_t n_host;
-	struct irq_host_event *host; /* by time */
-	/* The truth by vCPU and run; `before` of IPIs and timers: the earliest they can be. */
+	struct irq_host_event *host; /* sorted by time */
+	/* All interrupts, sorted by vCPU and run. For IPIs and timers, `before` is the earliest
+	 * possible time. */
 	size_t n_raised;
 	struct irq_raised *raised;
 };
 
-/* Raises at least `count` interrupts and records them to `path` (borrowed); fails the test if that
- * cannot be done. */
+/* Raises at least `count` interrupts and records them to `path`, which is borrowed. Fails the test
+ * on an error. */
 void irq_scene_make(struct irq_scene *s, const char *path, uint32_t count);
 void irq_scene_free(struct irq_scene *s);
-/* The handler's run of an interrupt. */
+/* Returns the run of the handler of an interrupt. */
 const struct irq_guest_entry *irq_scene_run(const struct irq_scene *s, const struct irq_raised *r);
-/* Host TSC at a guest's stamp, by KVM's own word on the offset. */
+/* Converts a guest's stamp to host TSC, by the TSC offset that KVM reports. */
 uint64_t irq_scene_host_tsc(const struct irq_scene *s, uint32_t vcpu, uint64_t guest);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A VMM that raises interrupts in every way KVM's in-kernel interrupt controllers know, in a
- * process of its own: two vCPUs, each with its thread; a third thread raises. What it raised, when
- * and why, stands beside the guest's own log in memory that the test shares: that is the truth.
+ * A VMM, as a process of its own, that raises interrupts of every kind that KVM's in-kernel
+ * interrupt controllers support. Each of its two vCPUs has a thread. A third thread raises
+ * interrupts and writes each of them, with its times, to memory that it shares with the test. The
+ * test compares this log and that of the guest with a recording.
  */
 #ifndef MICROGUEST_IRQ_VMM_H
 #define MICROGUEST_IRQ_VMM_H
@@ -34,27 +35,29 @@ enum irq_kind {
 
 const char *irq_kind_name(enum irq_kind kind);
 
-/* One interrupt that was raised, or came again. */
+/* One interrupt that was raised, or that a level-triggered line raised again. */
 struct irq_raised {
 	enum irq_kind kind;
-	uint32_t vcpu, vector; /* whose, which */
+	uint32_t vcpu, vector; /* destination */
 	enum irq_guest_mode mode;
-	/* The VMM's TSC around the call that raised it, and when its handler was seen to have run.
-	 * IPI and timer: 0, the guest did it. */
+	/* The VMM's TSC before and after the call that raised it, and when the VMM saw that its
+	 * handler had run. 0 for IPIs and timers, which the guest itself raises. */
 	uint64_t before, after, seen;
 	uint32_t sender; /* IPI, timer: index of the command that made the guest do it */
 	uint64_t log;    /* index of its handler's run in the log of `vcpu` */
-	bool merged;     /* raised while this vector was pending already: one run for both */
-	/* Nobody raised it: its line was still up when KVM took the last one's end. Where KVM ends
-	 * an interrupt as it injects it, a level-triggered one always comes again. */
+	bool merged;     /* raised while this vector was pending already: both have one run of the
+			    handler */
+	/* KVM raised it again, because its line was still up at the end of the previous interrupt.
+	 * Where KVM ends an interrupt when it injects it, each level-triggered interrupt comes
+	 * again. */
 	bool again;
 };
 
-/* What the VMM's process and the test share. */
+/* The memory that the VMM's process and the test share. */
 struct irq_truth {
 	uint64_t n_raised;
-	uint64_t tsc_offset[IRQ_VMM_VCPUS]; /* by KVM's word */
-	char error[256];                    /* what went wrong; "" nothing */
+	uint64_t tsc_offset[IRQ_VMM_VCPUS]; /* as KVM reports it */
+	char error[256];                    /* the failed step; "": none */
 	struct irq_raised raised[IRQ_RAISED_MAX];
 };
 
@@ -65,13 +68,15 @@ struct irq_vmm {
 	uint8_t *memory; /* the guest's */
 };
 
-/* Forks the VMM with a guest that halts and waits for interrupts. 0 or -errno, then truth->error
- * says more where truth is not NULL; irq_vmm_stop in any case. */
+/* Forks the VMM with a guest that halts and waits for interrupts. Returns 0 or -errno. If v->truth
+ * is not NULL, its member `error` then has the failed step. Call irq_vmm_stop() in both cases. */
 int irq_vmm_start(struct irq_vmm *v);
-/* Begins to raise at least `count` interrupts, chosen by `seed`; once. When it is done,
- * truth->raised holds one entry for every run in the guest's logs, and more only if merged. */
+/* Starts to raise at least `count` interrupts, which `seed` chooses. Call it once. In the end
+ * truth->raised has one entry for every run in the guest's logs; further entries are `merged`.
+ * Returns 0 or -errno. */
 int irq_vmm_play(struct irq_vmm *v, uint32_t count, uint32_t seed);
-/* -ETIME: it still does, after timeout_ms. Else the result: 0 or -errno. */
+/* Waits until all interrupts were raised. Returns 0; -ETIME: not done after timeout_ms; or another
+ * -errno. */
 int irq_vmm_wait(struct irq_vmm *v, int timeout_ms);
 void irq_vmm_stop(struct irq_vmm *v);
 const struct irq_guest_cpu *irq_vmm_cpu(const struct irq_vmm *v, uint32_t vcpu);

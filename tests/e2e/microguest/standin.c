@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A stand-in for VMMs that are not at hand: a VM with two vCPUs, each in its thread, which halts
- * and is interrupted 200 times a second. Copied under the name of a VMM, and started with that
- * VMM's options, it looks to its host as that VMM does: its descriptors of KVM are real. It reads
- * no option. It ends when its standard input does.
+ * Imitates a VMM that is not installed: runs a VM with two vCPUs, each in its own thread, which
+ * halts and is interrupted 200 times a second. If this program is copied under the name of a VMM
+ * and started with the options of that VMM, the host cannot distinguish it from the VMM, because
+ * its descriptors of KVM are real. The program itself reads no option. It ends when its standard
+ * input ends.
  *
- * STANDIN_THREAD: what vCPU threads are called, before their number; "": nothing.
- * STANDIN_QMP: a socket on which it plays a monitor that calls its first thread vCPU 0.
- * STANDIN_UID: the user that it becomes when the VM is there.
- * STANDIN_PAUSE: the VMM whose way to pause it plays: firecracker, cloud-hypervisor or crosvm. On
- * SIGUSR1 vCPU threads leave KVM_RUN and sleep in functions that are called as that VMM's; SIGUSR2
- * ends that.
- * STANDIN_CHILD: if set, a child inherits the descriptors, which are of no use to it.
+ * These environment variables change it:
+ *
+ *   STANDIN_THREAD  name of the vCPU threads, before their number; "": no name
+ *   STANDIN_QMP     path of a socket on which it imitates a QMP monitor that calls its first
+ *                   thread vCPU 0
+ *   STANDIN_UID     the user to which it changes after it has created the VM
+ *   STANDIN_PAUSE   firecracker, cloud-hypervisor or crosvm: the VMM whose pause it imitates.
+ *                   At SIGUSR1, the vCPU threads leave KVM_RUN and sleep in functions with the
+ *                   names of that VMM's functions. SIGUSR2 ends the pause
+ *   STANDIN_CHILD   if set, a child process inherits the descriptors and does not use them
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A VMM on /dev/kvm, small enough to be read at once: one VM with two vCPUs, in a process of its
- * own, which does to the VM's clocks what the test tells it and nothing else. One thread runs both
- * vCPUs in turn, only while a command needs it.
+ * A minimal VMM on /dev/kvm, as a process of its own: one VM with two vCPUs. It changes the VM's
+ * clocks at the test's commands, and does nothing else. One thread runs both vCPUs in turn, and
+ * only while a command needs them.
  */
 #ifndef MICROGUEST_VMM_H
 #define MICROGUEST_VMM_H
@@ -24,27 +24,27 @@ struct vmm {
 	int socket;
 };
 
-/* Forks the VMM; the VM exists only after vmm_create. 0 or -errno. */
+/* Forks the VMM, which has no VM until vmm_create(). Returns 0 or -errno. */
 int vmm_start(struct vmm *v);
-/* Ends and reaps it; idempotent. */
+/* Ends the VMM and waits for its end. May be called twice. */
 void vmm_stop(struct vmm *v);
 /* Keeps the VMM on one CPU: without the master clock KVM changes a vCPU's parameters whenever its
  * thread migrates. Returns 0 or -errno. */
 int vmm_pin(struct vmm *v);
 
-/* Each: 0 or -errno, as the VMM's process met it. */
+/* Commands. Each returns 0, or the -errno that the VMM's process got. */
 int vmm_create(struct vmm *v);
 int vmm_read_clock(struct vmm *v, uint32_t vcpu, struct vmm_pair *out);
 int vmm_guest_adds_to_tsc(struct vmm *v, uint32_t vcpu, int64_t ticks);
-/* KVM_SET_CLOCK to what KVM_GET_CLOCK says plus `ns`. */
+/* Adds `ns` to the value of KVM_GET_CLOCK and sets it with KVM_SET_CLOCK. */
 int vmm_set_clock(struct vmm *v, int64_t ns);
-/* KVM_KVMCLOCK_CTRL on every vCPU: "the guest was paused". */
+/* Calls KVM_KVMCLOCK_CTRL on every vCPU: tells the guest that it was paused. */
 int vmm_clock_ctrl(struct vmm *v);
-/* KVM_VCPU_TSC_OFFSET; -ENXIO: this KVM has no such control. A KVM may take an offset and not apply
- * it: what vmm_offset says is in force. */
+/* Set and get KVM_VCPU_TSC_OFFSET. -ENXIO: this KVM does not have it. A KVM may accept an offset
+ * without applying it; vmm_offset() gets the offset in force. */
 int vmm_set_offset(struct vmm *v, uint32_t vcpu, uint64_t ticks);
 int vmm_offset(struct vmm *v, uint32_t vcpu, uint64_t *out);
-/* KVM's word (KVM_CLOCK_TSC_STABLE of KVM_GET_CLOCK). */
+/* Gets whether the master clock is on (KVM_CLOCK_TSC_STABLE of KVM_GET_CLOCK). */
 int vmm_master_clock(struct vmm *v, bool *on);
 /* Sets both vCPUs' rate to `permille` of the host's. -EOPNOTSUPP: no TSC scaling here. */
 int vmm_scale(struct vmm *v, uint32_t permille);
