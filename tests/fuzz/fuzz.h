@@ -7,10 +7,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* Makes the CRCs of everything that looks like a frame, an entry or a recording right. */
+/* Sets valid CRCs in everything that looks like a frame, an entry or a recording. */
 void fuzz_repair(uint8_t *data, size_t len);
 
-/* What a target claims about its subject; a fuzzer counts the trap as a find. */
+/* Checks a property of the tested code. The fuzzer reports the trap as a crash. */
 #define FUZZ_CHECK(condition)                                                                      \
 	do {                                                                                       \
 		if (!(condition))                                                                  \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A recording as a list of entries that a script changes: what lies inside stays well-formed
- * (frames, CRCs, compression, protobuf), what it says does not. Bytes that a fuzzer changes at
- * random hardly ever get so far.
+ * Changes the entries of a recording by a script. Frames, CRCs, compression and protobuf stay
+ * well-formed; the values in them do not. Bytes that a fuzzer changes at random hardly ever pass
+ * the CRCs.
  *
- * A script is a row of operations of MUTATE_OP_BYTES each; whatever the bytes, it means something.
+ * A script is a sequence of operations of MUTATE_OP_BYTES each. Any bytes are a valid script.
  */
 #ifndef TESTS_FUZZ_MUTATE_H
 #define TESTS_FUZZ_MUTATE_H
@@ -30,13 +30,14 @@ struct mutate_recording {
 	size_t n;
 };
 
-/* Reads all of `path`. 0 or -errno. */
+/* Reads the recording `path`. Returns 0 or -errno. The caller calls mutate_free(). */
 int mutate_read(const char *path, struct mutate_recording *out);
 void mutate_free(struct mutate_recording *r);
-/* A copy of its own. */
+/* Returns a deep copy, for which the caller calls mutate_free(). */
 struct mutate_recording mutate_copy(const struct mutate_recording *from);
+/* Changes the recording by a script of `len` bytes. */
 void mutate_apply(struct mutate_recording *r, const uint8_t *script, size_t len);
-/* 0 or -errno. */
+/* Writes the recording to `path`. Returns 0 or -errno. */
 int mutate_write(const struct mutate_recording *r, const char *path);
 
 #endif
