@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Every report that a test makes adds up: the one check for all of them. */
+/* Checks that the times in a report add up. All tests that make reports use it. */
 #ifndef TESTS_BALANCE_H
 #define TESTS_BALANCE_H
 

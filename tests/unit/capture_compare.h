@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the tests share that hold what BPF recorded against what perf recorded. */
+/* Shared by the tests that compare the events of the BPF backend with those of the perf backend. */
 #ifndef TESTS_UNIT_CAPTURE_COMPARE_H
 #define TESTS_UNIT_CAPTURE_COMPARE_H
 
@@ -8,7 +8,8 @@
 /* pid_max is at most this. */
 enum { PIDS = 1 << 22 };
 
-/* The tasks that our children were and made: named by one of ours, or created by one. */
+/* Returns, by pid, whether a task is one of `children` or was created by one of them. The caller
+ * frees the array. */
 static inline bool *pids_of(const struct log *log, const pid_t *children, size_t n_children)
 {
 	bool *ours = calloc(PIDS, sizeof(*ours));
@@ -40,7 +41,8 @@ static inline int by_kind(const void *a, const void *b)
 	return (x->time > y->time) - (x->time < y->time);
 }
 
-/* Every CPU has an idle task of its own, all of the same number. */
+/* Returns the index of a task in arrays of TASK_KEYS. The idle tasks of all CPUs have pid 0, so
+ * their CPU distinguishes them. */
 static inline size_t task_key(const struct vs_event *e, int pid)
 {
 	return pid ? (size_t)pid : (size_t)PIDS + e->cpu;
@@ -48,7 +50,7 @@ static inline size_t task_key(const struct vs_event *e, int pid)
 
 enum { TASK_KEYS = PIDS + VS_CPU_COLLECTOR };
 
-/* In which task the record was made; -1: does not say. */
+/* Returns the pid of the task in which the event happened; -1: the event does not show it. */
 static inline int current_of(const struct vs_event *e)
 {
 	switch (e->type) {
@@ -77,8 +79,8 @@ static inline void blind_drop(struct log *log, const bool *blind)
 	log->n = n;
 }
 
-/* The perf of some kernels is blind in some tasks, see capture_perf.c: it does not see all of their
- * switches. What was recorded in those is left out of both. */
+/* Removes from both logs the events of tasks in which perf missed switches: the perf of some
+ * kernels does not report all switches of some tasks (capture_perf.c). */
 static inline void blind_leave_out(struct log *bpf, struct log *perf)
 {
 	bool *blind = calloc(TASK_KEYS, sizeof(*blind));
@@ -115,7 +117,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Forgets what was before both captured, and after the last round of both. */
+/* Removes the events outside [begin, end), in which both captures ran. */
 static inline void log_cut(struct log *log, uint64_t begin, uint64_t end)
 {
 	size_t n = 0;
@@ -134,7 +136,8 @@ static inline int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Fails if they differ in anything but the time; returns how much they do in that, ns. */
+/* Fails the test if the events differ in anything but the time. Returns the difference of their
+ * times, in ns. */
 static inline uint64_t record_compare(const struct vs_event *a, const struct vs_event *b)
 {
 	if (a->type != b->type || a->cpu != b->cpu || a->pid != b->pid || a->pid2 != b->pid2 ||

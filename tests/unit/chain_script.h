@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Interrupt chains: told in stories of which every stage is known. */
+/* Stories with interrupt chains, all stages of which are known. */
 #ifndef TESTS_CHAIN_SCRIPT_H
 #define TESTS_CHAIN_SCRIPT_H
 
@@ -45,7 +45,7 @@ static inline void closed_take(void *context, const struct chain *c)
 	t->closed[t->n++] = *c;
 }
 
-/* summary: the guest does not tell its short handlers. */
+/* summary: the guest counts short handlers instead of sending their events. */
 static inline void reported_with(struct reported *t, const struct timeline_event *events, size_t n,
 				 bool summary, int64_t limit_ns)
 {
@@ -123,7 +123,7 @@ static inline void expect_place(const struct chain *c, enum chain_place place, i
 			 (long long)us);
 }
 
-/* The same, each stamp unsure by its side's error. */
+/* Does the same; each stamp has the error of its side. */
 static inline void reported_unsure(struct reported *t, struct timeline_event *events, size_t n,
 				   uint32_t host_err_ns, uint32_t guest_err_ns)
 {

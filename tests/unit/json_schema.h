@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Checks a JSON value against the part of JSON Schema that deploy/fleet uses, and stricter: an
- * object has no member that its schema does not name. */
+/* Checks a JSON value against a schema. Supports the part of JSON Schema that deploy/fleet uses. It
+ * is stricter than JSON Schema: an object must not have a member that its schema does not name. */
 #ifndef TESTS_JSON_SCHEMA_H
 #define TESTS_JSON_SCHEMA_H
 
@@ -34,7 +34,7 @@ static bool schema_types_fit(struct json_object *types, struct json_object *valu
 	return false;
 }
 
-/* The limit `key` of a schema; `none` if it has none. */
+/* Returns the limit `key` of a schema, or `none` if the schema does not have it. */
 static int64_t schema_limit(struct json_object *schema, const char *key, int64_t none)
 {
 	struct json_object *limit;
@@ -101,7 +101,7 @@ static bool schema_object_fits(struct json_object *schema, struct json_object *v
 	return fits;
 }
 
-/* Prints what is wrong. name: of the value. */
+/* Returns whether the value fits the schema. Prints each mismatch. name: the name of the value. */
 static bool schema_fits(struct json_object *schema, struct json_object *value, const char *name)
 {
 	struct json_object *part;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A KVM guest in real mode that only writes to an I/O port, for ever. So each KVM_RUN has exactly
- * one exit to the VMM. */
+/* A KVM guest in real mode that writes to an I/O port in an endless loop. So each KVM_RUN has
+ * exactly one exit to the VMM. */
 #ifndef TESTS_UNIT_KVM_GUEST_H
 #define TESTS_UNIT_KVM_GUEST_H
 

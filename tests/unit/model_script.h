@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Hand-written stories for the model: rows of events in microseconds, and a recorder of the spans
- * that come out. Shared by the tests of model, analyses and views.
+ * Stories for the model: rows of events in microseconds, and a recorder of the spans that the model
+ * produces. Shared by the tests of the model, analyses and views.
  */
 #ifndef TESTS_MODEL_SCRIPT_H
 #define TESTS_MODEL_SCRIPT_H
@@ -47,7 +47,7 @@ enum { HOST = VS_SOURCE_HOST, VM = 1, QEMU = 100, TID0 = 110, TID1 = 111 };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* Up to eight characters of a task's name, as TASK_NAME carries them. */
+/* Returns up to eight characters of a task's name in the form that TASK_NAME has. */
 static inline uint64_t script_comm(const char *comm)
 {
 	uint64_t bytes = 0;
@@ -144,7 +144,7 @@ struct expected_span {
 	int state;
 };
 
-/* The spans of one vCPU, exactly. */
+/* Fails the test if the spans of one vCPU are not exactly these. */
 static inline void spans_expect_vcpu(const struct spans *s, uint32_t vcpu,
 				     const struct expected_span *expected, size_t n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* An outbox in a folder of its own, and a target to which its segments are delivered: lines with
- * numbers, each of which must arrive or be counted as lost. */
+/* An outbox in a temporary folder, and a target that receives its segments. The segments contain
+ * lines with numbers. Each number must arrive or be counted as lost. */
 #ifndef TESTS_UNIT_OUTBOX_PLACE_H
 #define TESTS_UNIT_OUTBOX_PLACE_H
 
@@ -25,7 +25,7 @@ enum { NUMBERS_MAX = 1 << 20 };
 
 static char folder[64];
 
-static uint64_t refused_reported; /* lines, in reports for the reason that the disk refused them */
+static uint64_t refused_reported; /* lines that loss reports count as lost to a full disk */
 
 static inline size_t on_loss_line(void *context, const struct outbox_loss *loss, char *out,
 				  size_t bytes)
@@ -93,7 +93,7 @@ static inline void number_add(struct outbox *o, enum segment_kind kind, uint64_t
 	outbox_add(o, kind, line, strlen(line));
 }
 
-/* What a target has: each number once, and the losses, each report once. */
+/* The received lines: each number once, and each loss report once. */
 struct target {
 	uint8_t numbers[NUMBERS_MAX];
 	uint64_t distinct, duplicates;
@@ -137,8 +137,8 @@ static inline void target_take(struct target *t, const char *path)
 	fclose(f);
 }
 
-/* Delivers what is there; `most` segments. forgets: it is killed before it says so. Returns their
- * number. */
+/* Delivers at most `most` segments and marks them as delivered. forgets: does not mark them, as if
+ * the shipper had been killed. Returns the number of delivered segments. */
 static inline long ship_some(struct target *t, long most, bool forgets)
 {
 	struct segment *all;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The rig of the pipeline's tests: a scene written by synth.c is kept as frames, played into a
- * pipeline and a model, and what the model then tells is kept, too. */
+/* Shared by the tests of the pipeline. Keeps the frames of a scene that synth.c writes, plays them
+ * into a pipeline with a model, and records the calls of the model's observer. */
 #ifndef TESTS_PIPELINE_PLAY_H
 #define TESTS_PIPELINE_PLAY_H
 
@@ -19,7 +19,7 @@
 #define MS 1000000ll
 enum { VCPU0 = SYNTH_QEMU_PID + 1, HOG = 4242, TASK = 77, OTHER = 88 };
 
-/* Every frame of a scene, to be played as often as a test likes. */
+/* All frames of a scene. A test may play them several times. */
 struct tape {
 	struct entry {
 		uint32_t source;
@@ -141,7 +141,7 @@ static inline void play_entry(struct play *p, const struct entry *e)
 	assert_int_equal(pipeline_frame(p->pipeline, e->source, e->arrival_tsc, &e->frame), 0);
 }
 
-/* The whole tape, offline, into a play that was started. */
+/* Plays all frames into a started pipeline, as when reading a recording. */
 static inline void play_whole(struct play *p)
 {
 	for (size_t i = 0; i < p->tape.n; i++) {
@@ -203,7 +203,7 @@ static inline void scene_switches(struct synth *s, int64_t begin, int64_t end)
 	}
 }
 
-/* The i-th instant lies where it was scripted, within what is claimed. */
+/* Checks that instant `i` is at its scripted time, within its stated error. */
 static inline void assert_switches(const struct seen *seen, int64_t begin, int64_t end,
 				   uint32_t err_limit)
 {
@@ -228,7 +228,7 @@ static inline const struct vcpu_span *span_find(const struct seen *seen, enum vc
 	return NULL;
 }
 
-/* The host's half of a stall: a hog takes the vCPU's pCPU from 300 to 800 ms. */
+/* The host side of a stall: a hog takes the vCPU's pCPU from 300 to 800 ms. */
 static inline void scene_hog(struct synth *s)
 {
 	synth_at(s, 1 * MS);

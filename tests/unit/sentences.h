@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of a report's sentences share: facts of a stall, a model that knows names, and a
- * record of the findings whose sentence was checked.
+ * Shared by the tests of a report's sentences: facts of a stall, a model with names of tasks, and a
+ * list of the findings whose sentences were checked.
  */
 #ifndef TESTS_SENTENCES_H
 #define TESTS_SENTENCES_H
@@ -14,7 +14,7 @@
 
 enum { HOG = 500, BASH = 900, WAKER = 77, SPINNER = 50, WAITER = 60, OTHER = 61 };
 
-/* What most stalls have: task 50 had guest CPU 0 from 1000 to 1500 ms. */
+/* Facts that most stalls here have: task 50 had guest CPU 0 from 1000 to 1500 ms. */
 #define STALL                                                                                      \
 	.vm = VM, .vcpu_known = true, .than_ns = 100 * MS, .begin = {1000 * MS}, .end = {1500 * MS}
 #define TASK         STALL, .kind = GUEST_CPU_TASK, .pid = SPINNER
@@ -114,7 +114,7 @@ static inline int teardown(void **state)
 
 /* ---- no sentence without a row ---- */
 
-/* Fails for a kind of finding from `first` to `last` that no sentence had. */
+/* Fails the test if a kind of finding from `first` to `last` was in no checked sentence. */
 static inline void no_finding_is_without_a_row(enum finding_kind first, enum finding_kind last)
 {
 	static const char *const names[] = {

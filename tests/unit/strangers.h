@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Processes without a key or a protocol that want a listening port for themselves. */
+/* Processes that occupy a listening port with connections but do not speak the protocol. */
 #ifndef UNIT_STRANGERS_H
 #define UNIT_STRANGERS_H
 
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum stranger_kind {
-	STRANGERS_SILENT,   /* say nothing, and come back when they are closed */
-	STRANGERS_ONE_BYTE, /* the same, after the first byte of a TLS record */
-	STRANGERS_GARBAGE,  /* send what is no frame and no TLS, without end */
+	STRANGERS_SILENT,   /* send nothing, and connect again when they are closed */
+	STRANGERS_ONE_BYTE, /* the same, but send the first byte of a TLS record */
+	STRANGERS_GARBAGE,  /* send endless data that is neither frames nor TLS */
 	STRANGERS_FLEETING, /* connect and close, as fast as they can */
 };
 
@@ -29,7 +29,7 @@ static void stranger_replace(const struct sockaddr *address, socklen_t len, stru
 	p->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	if (p->fd < 0)
 		return;
-	if (connect(p->fd, address, len) && errno != EINPROGRESS) { /* a Unix backlog is full */
+	if (connect(p->fd, address, len) && errno != EINPROGRESS) { /* its backlog is full */
 		close(p->fd);
 		p->fd = -1;
 		return;
@@ -37,7 +37,7 @@ static void stranger_replace(const struct sockaddr *address, socklen_t len, stru
 	p->events = kind == STRANGERS_SILENT ? POLLIN : POLLOUT;
 }
 
-/* False: it is over. */
+/* Handles the events of one connection. Returns 0 if the connection is over. */
 static int stranger_act(struct pollfd *p, enum stranger_kind kind)
 {
 	static const char garbage[4096] = {1, 2, 3};
@@ -82,7 +82,8 @@ static void __attribute__((noreturn)) strangers_run(const struct sockaddr *addre
 	}
 }
 
-/* Returns when all of them have dialled. */
+/* Starts a process with `n` connections. Returns its pid when all connections were attempted, or
+ * -1. */
 static pid_t strangers_start(const struct sockaddr *address, socklen_t len, size_t n,
 			     enum stranger_kind kind)
 {

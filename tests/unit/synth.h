@@ -44,9 +44,10 @@ static const int64_t synth_raw_ns0 = 2000000000000;
 struct synth;
 
 struct synth *synth_new(const struct synth_options *options);
-/* Moves on to `t_ns`, with the drains, heartbeats and echoes that are due up to then. */
+/* Advances the time to `t_ns`, and makes the drains, heartbeats and echoes that are due until then.
+ */
 void synth_at(struct synth *s, int64_t t_ns);
-/* An event now; e->time, seq and cpu are filled in. */
+/* Emits an event now. Fills in e->time, seq and cpu. */
 void synth_host_event(struct synth *s, uint16_t cpu, struct vs_event e);
 void synth_guest_event(struct synth *s, uint16_t cpu, struct vs_event e);
 /* The capture of this guest CPU loses `n` events now, without a LOST event. */
@@ -65,7 +66,7 @@ void synth_guest_hello(struct synth *s);
 void synth_guest_pause(struct synth *s, int64_t end_ns);
 /* Sets the host's wall clock forward by `by_ns`. */
 void synth_wall_step(struct synth *s, int64_t by_ns);
-/* What the guest's TSC reads now. */
+/* Returns the current value of the guest's TSC. */
 uint64_t synth_guest_tsc(const struct synth *s);
 /* A new agent of the same kernel sends its HELLO. Its counters begin at 0; events that the old
  * agent had not sent are lost. */

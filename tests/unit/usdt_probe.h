@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Defines probes of a program (USDT) for tests, as <sys/sdt.h> does, which may not be installed.
+ * Defines probes of a program (USDT) for tests. It replaces <sys/sdt.h>, which may not be
+ * installed.
  *
  *   USDT_PROBE("provider", "name", "8@%0 -4@%1", "r"(number), "r"(negative));
  *

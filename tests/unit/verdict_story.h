@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stories of a stall, played to a model and judged: what the tests of verdicts share. */
+/* Shared by the tests of verdicts: feeds stories of a stall to a model and makes the report. */
 #ifndef TESTS_VERDICT_STORY_H
 #define TESTS_VERDICT_STORY_H
 
@@ -66,8 +66,8 @@ static inline void stacks(struct model *m)
 		script_stack(m, table[i].id, TID0, table[i].symbols, 3);
 }
 
-/* Plays a story. all: the report has what is no stall, too. Returns the report; the caller frees
- * it. */
+/* Plays a story. all: the report also lists incidents that are not stalls. Returns the report; the
+ * caller frees it. */
 static inline struct report *judge(void (*emit)(struct tale *t), bool all)
 {
 	struct report_options options = {.than_ns = 100000000, .all = all};
