@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cgroups of a host Place (scene.py) that hold one vCPU thread alone, to freeze it or to give it a quota."""
+"""Creates cgroups of a host Place (scene.py) that contain one vCPU thread, to freeze it or to give it a
+quota.
+"""
 import os
 
 V2 = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")

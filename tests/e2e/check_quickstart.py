@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compares a report with what the provoker measured around its own calls.
+"""Compares a report with the times that the provoker measured around its own calls.
 
   check_quickstart.py REPORT.json TRUTH.json
 
-TRUTH is {"stalls": [...], "interference": [...], "emulated": is the host?}. Stalls are in the order they
-were provoked; each has the verdict that is right, the vCPU state that must have lasted as long as the
-provoker measured, who must be named, and the vCPU thread's run delay meanwhile by the host scheduler's own
-account: a guest that spins for 600 ms of which its vCPU waited 50 ms for a pCPU has 550 ms in guest mode.
-Interference is when the machine underneath an emulated host did not run the vCPU's pCPU at all: an incident
-that mostly lies in such gaps is real, unprovoked and no mistake.
-Prints what differs, one line each; exit status 1 if anything does.
+TRUTH is {"stalls": [...], "interference": [...], "emulated": true if the host is emulated}. Stalls are in the
+order in which they were provoked. Each has the correct verdict, the vCPU state that lasted as long as the
+provoker measured, the names that the report must contain, and the vCPU thread's run delay during the stall,
+as the host's scheduler counted it. For example, a guest that spins for 600 ms while its vCPU waits 50 ms for
+a pCPU has 550 ms in guest mode. Interference lists the times in which the machine under an emulated host did
+not run the vCPU's pCPU. An incident that mostly lies in these times is real but was not provoked, and is no
+mistake.
+
+Prints one line for each difference. Exit status: 1 if there is any.
 """
 import dataclasses
 import json

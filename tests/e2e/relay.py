@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stands between an agent's socket and a collector and spoils the guest's half of the stream.
+"""Forwards the bytes between an agent's socket and a collector, and damages the guest's stream.
 
-Knows just enough of proto/frame.h to cut the stream at frame boundaries: what is injected there
-must cost the collector nothing; what is spoilt in place must cost exactly that frame.
+It knows only as much of proto/frame.h as it needs to find the frames. Bytes that it inserts between frames
+must not cost the collector any frame. A frame that it damages must be the only one that is lost.
 """
 import os
 import socket

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Plays the quickstart's scene on a bed and checks the report against the truth.
+"""Plays the quickstart's scene on a bed and compares the report with the truth.
 
-Leaves run.vcs, report.txt, report.json and truth.json in the output folder. Exit status: 0 all as
-provoked, 1 something differs or failed, 77 this bed cannot run here (says why).
+Leaves run.vcs, report.txt, report.json and truth.json in the output folder. Exit status: 0 all as provoked, 1
+a difference or an error, 77 this bed cannot run here (prints the reason).
 """
 import argparse
 import contextlib

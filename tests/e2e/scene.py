@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The quickstart's scene, the same on every bed: a guest with a load, a recorder on its host, then a
-healthy computation and three real stalls, each measured by the program that provoked it.
+"""The quickstart's scene, which is the same on every bed: a guest with a load, a recorder on its host, then a
+healthy computation and three real stalls. The program that provokes each stall also measures it.
 
-A Place is where commands run: this machine, bed B's host, or a guest. A scene needs a host Place, a
-guest Place and the guest's QEMU.
+A Place is where commands run: this machine, bed B's host, or a guest. A scene needs a host Place, a guest
+Place and the guest's QEMU.
 """
 import json
 import os

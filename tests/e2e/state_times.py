@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Does a report's account balance? The one check for every recording that a test makes or finds.
+"""Checks that the times in a report add up. All tests that make or find a recording use this check.
 
-    state_times.check(report)            the object that `report --format json` prints
-    state_times.report(program, path)    runs that on a recording, checks and returns it
+  state_times.check(report)            the object that `report --format json` prints
+  state_times.report(program, path)    runs this command on a recording, checks and returns its result
 """
 import json
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The beds' own promises: commands and bytes pass unchanged, and nothing is left running."""
+"""Tests the beds: commands and bytes pass unchanged, and no process is left running."""
 import os
 import signal
 import subprocess

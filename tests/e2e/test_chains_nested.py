@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Interrupt chains of a real Linux guest under real KVM, bed B, with two vCPUs.
+"""Tests interrupt chains of a real Linux guest with two vCPUs under real KVM (bed B).
 
-Under load (virtio interrupts of a serial port, IPIs of two tasks that wake each other across CPUs, the
-LAPIC timer) nearly every interrupt is joined to its handler and no stage is negative beyond the clocks'
-error. Then a hog on the vCPU's pCPU, and a guest with interrupts off: each moves its own stage, and no
-other. Exit status: 0 all right, 1 something differs, 77 cannot run here.
+Under load (virtio interrupts of a serial port, IPIs of two tasks that wake each other across CPUs, the LAPIC
+timer), nearly every interrupt is joined to its handler, and no stage is negative by more than the clocks'
+error. Then a hog runs on the vCPU's pCPU, and later the guest runs with interrupts off. Each makes its own
+stage longer, and no other. Exit status: 0 pass, 1 fail, 77 cannot run here.
 
     test_chains_nested.py [SERIES...]    kernels of host and guest: 6.1; with VCPUSCOPE_TEST_FULL=1 6.1 and
                                          6.12, and 20,000 chains of each instead of 1,000;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The checker accepts a right report and finds every single thing made wrong in it."""
+"""Tests the checker: it accepts a correct report, and finds each single change that makes the report wrong."""
 import copy
 import os
 import pathlib

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures against the host scheduler's own account (bed A): a guest task that always runs, and a hog
-that takes the vCPU's pCPU from it again and again. What the task is billed must be what
-/proc/PID/schedstat says that the vCPU thread waited, and the hog must be named. Then the same table live.
+"""Compares figures with the host scheduler's own count (bed A). A guest task always runs, and a hog takes the
+vCPU's pCPU from it again and again. The time that the report counts as lost by the task must be the run delay
+of the vCPU thread in /proc/PID/schedstat, and the report must name the hog. Then tests the same table live.
 
-Leaves run.vcs and figures.json in the output folder. Exit status: 0 right, 1 not, 77 cannot run here.
+Leaves run.vcs and figures.json in the output folder. Exit status: 0 pass, 1 fail, 77 cannot run here.
 """
 import json
 import os

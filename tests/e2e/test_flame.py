@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Flame graphs of a real guest (bed A): a task that computes while a hog takes its vCPU's pCPU. Its graph
-must show the function it computed in, with the hog beneath it, as wide as the hog measured; the guest's
-sleepers with their kernel's symbols; and every thread's widths must add up to its wall time.
+"""Tests flame graphs of a real guest (bed A), in which a task computes while a hog takes its vCPU's pCPU. The
+graph must show the function in which the task computed. Its stack must continue with the hog, as wide as the
+hog's own measurement. Sleeping guest tasks must have the symbols of their kernel. The widths of every thread
+must sum to its wall-clock time.
 
-Leaves run.vcs and the folded files in the output folder. Exit status: 0 right, 1 not, 77 cannot run here.
+Leaves run.vcs and the folded files in the output folder. Exit status: 0 pass, 1 fail, 77 cannot run here.
 """
 import os
 import re

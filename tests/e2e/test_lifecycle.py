@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The life around a stall: vCPUs come and go, the guest's agent is killed and comes back, the VM is
-paused, the guest reboots, panics and is reset. Real stalls before and after each must be reported as they
-were, and nothing else.
+"""Tests stalls before and after changes: vCPUs are added and removed, the guest's agent is killed and starts
+again, the VM is paused, the guest reboots, panics and is reset. The report must have exactly the real stalls.
 
-One boot plays the scenes, each into a recording of its own: on bed A watch and reboot by default. Exit
-status: 0 all right, 1 something differs, 77 cannot run here.
+One boot plays the scenes, each into a separate recording. On bed A, these are watch and reboot by default.
+Exit status: 0 pass, 1 fail, 77 cannot run here.
 """
 import argparse
 import contextlib

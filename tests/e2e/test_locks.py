@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Locks and calls between the CPUs of a nested guest (bed B, two vCPUs), whose KVM takes no PAUSE exits.
+"""Tests locks and function calls between the CPUs of a nested guest (bed B, two vCPUs), whose KVM takes no
+PAUSE exits.
 
-One CPU of the guest has a lock, or its interrupts off; the other waits for it. Meanwhile the host keeps the
-owner's vCPU (a real-time task on its pCPU, or a debugger), or nobody does: then the guest alone is to blame.
-Played twice in one boot, the second time with samples of the guest's stacks. A case is right if the report
-says of the waiting CPU what is told below, and blames the owner's CPU for nothing but what it did.
+One CPU of the guest has a lock, or has its interrupts off; the other CPU waits for it. Meanwhile the host
+does not run the owner's vCPU (a real-time task has its pCPU, or a debugger stops it). Or the host runs it,
+and only the guest is the cause. All cases are played twice in one boot, the second time with samples of the
+guest's stacks. A case passes if the report has the expected verdict (below) for the CPU that waits, and
+blames the owner's CPU only for its own part.
 
-Exit status: 0 all right, 1 something differs, 77 cannot run here.
+Exit status: 0 pass, 1 fail, 77 cannot run here.
 """
 import argparse
 import dataclasses

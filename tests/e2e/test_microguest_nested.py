@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The micro-guests' tests inside bed B's host: another KVM (kvm_amd, a module), other kernels than
-this machine's, TSC offsets that take effect, interrupts that are injected by hardware (emulated)."""
+"""Runs the tests of the micro-guests inside bed B's host, which has another KVM (kvm_amd, a module), other
+kernels, TSC offsets that take effect, and interrupts that (emulated) hardware injects.
+"""
 import subprocess
 import sys
 import os

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Userfault on a real kernel: bed B's guest moves to a second QEMU by postcopy, whose sender then stands
-still, so that the vCPU waits for the page that it touches next. The report about the receiver must say
-demand paging, for as long as the sender stood still at least. Exit status: 0 right, 1 wrong.
+"""Tests userfault on a real kernel. Bed B's guest migrates to a second QEMU by postcopy. The sending QEMU is
+then stopped, so that the vCPU waits for the next page that it touches. The report about the receiver must
+give the verdict demand paging, for at least as long as the sender was stopped. Exit status: 0 pass, 1 fail.
 """
 import argparse
 import json

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""VMs are found by KVM's descriptors, whatever the VMM: a stand-in with real ones (the micro-guest's
-VMM) under the names of Firecracker, Cloud Hypervisor, crosvm and QEMU, in this PID namespace and in
-others. Their pauses are recognised. On this machine's KVM, else inside bed B."""
+"""Tests that VMs of any VMM are found by KVM's descriptors. A stand-in with real descriptors (the VMM of the
+micro-guest) runs under the names of Firecracker, Cloud Hypervisor, crosvm and QEMU, in this PID namespace and
+in others. The pauses of these VMMs are recognised. Uses this machine's KVM, or else that of bed B.
+"""
 import itertools
 import json
 import os

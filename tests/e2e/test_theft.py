@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two KVM guests on bed B share a pCPU under one daemon, and one takes it from the other: the records of the
-other's stalls name the thief by UUID and name, and the query `culprits` returns it first. Exit 1: something differs.
+"""Tests two KVM guests on bed B that share a pCPU under one daemon. One of them (the thief) takes the pCPU
+from the other. The records of the other's stalls must name the thief by UUID and name, and the query
+`culprits` must return it first. Exit status: 1 on a difference.
 
-The thief's vCPU has a real-time priority, so that it runs whenever its guest computes."""
+The thief's vCPU has a real-time priority, so it runs whenever its guest computes.
+"""
 import argparse
 import json
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Bad input and trouble on a real channel (bed A): what cannot be saved is counted, everything else
-is still explained. Each case ends with a real guest stall that the report must find.
+"""Tests bad input and other faults on a real channel (bed A): lost data is counted, and the rest is still
+explained. Each case ends with a real guest stall that the report must find.
 """
 import json
 import os

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Provokes stalls of known cause on real kernels and checks what the report says about each.
+"""Provokes stalls of known cause on real kernels and checks the report about each.
 
-One boot plays all provocations of a bed one after another into one recording. A case is right if the
-incident that lies over it has the verdict, the time in the state that the provoker measured around its
-own calls, and the culprit. Exit status: 0 all right, 1 something differs, 77 cannot run here.
+One boot of a bed plays all provocations, one after another, into one recording. A case passes if the incident
+at its time has the correct verdict and culprit, and the time in the state that the provoker measured around
+its own calls. Exit status: 0 pass, 1 fail, 77 cannot run here.
 """
 import argparse
 import dataclasses

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The agent in a real guest, on its virtio-serial port: found by name, heard, left and met again."""
+"""Tests the agent in a real guest, on its virtio-serial port: it finds the port by name, connects, and
+connects again after the host closed the channel.
+"""
 import csv
 import itertools
 import json

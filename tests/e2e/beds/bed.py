@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The test beds. Both boot Debian's cloud kernel with an initramfs of this machine's files.
+"""The test beds. All boot Debian's cloud kernel with an initramfs of files of this machine.
 
-Bed A: an emulated guest on this machine; the collector runs here, on this kernel.
-Bed D: bed A with instructions for a clock, so that the guest's TSC runs at 1 GHz, unsteadily.
-Bed B: an emulated "host" (L1) with AMD SVM, so that it runs real KVM; inside it QEMU, the collector
-and a KVM guest (L2) with the agent. Needs nothing from this machine but QEMU.
+  Bed A: an emulated guest on this machine. The collector runs here, on this kernel.
+  Bed D: bed A with QEMU's -icount, so that the guest's TSC runs at about 1 GHz, and not steadily.
+  Bed B: an emulated "host" (L1) with AMD SVM, which runs real KVM. Inside it run QEMU, the
+         collector, and a KVM guest (L2) with the agent. It needs only QEMU on this machine.
 
-VCPUSCOPE_BED_QEMU names another QEMU for these machines. That of Debian 12 (7.2) breaks off one round in
-four of bed B, see machine.EmulatorFault.
+VCPUSCOPE_BED_QEMU names another QEMU for these machines. QEMU 7.2 of Debian 12 breaks off one in four rounds
+of bed B (machine.EmulatorFault).
 """
 import os
 

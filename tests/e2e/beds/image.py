@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An initramfs from files of this machine: collected by path, written as a cpio archive, cached by
-content, so that an unchanged image is built once. No root: device nodes are only bytes in cpio.
+"""Makes an initramfs from files of this machine: collects them by path, and writes a cpio archive. The cache
+finds an archive by its content, so an unchanged one is built only once. Needs no root, because device nodes
+are only bytes in the archive.
 """
 import contextlib
 import glob

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Debian's cloud kernels as plain files: image, modules and headers, unpacked without root.
+"""Gets Debian's cloud kernels as files (image, modules and headers), without root.
 
-`linux-image-cloud-amd64` (6.1) and `linux-image-6.12-cloud-amd64` name today's version at run time;
-`apt-get download` and `dpkg -x` put it into the cache. Nothing is installed on this machine.
+Finds the current version of `linux-image-cloud-amd64` (6.1) and `linux-image-6.12-cloud-amd64` at run time.
+`apt-get download` and `dpkg -x` put its files into the cache. Installs nothing on this machine.
 """
 import lzma
 import os

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One emulated machine: a QEMU process, its sockets, and commands run inside it.
+"""One emulated machine: a QEMU process, its sockets, and commands that run inside it.
 
-A Machine is a context manager; leaving it, an exception, SIGTERM or even SIGKILL of this process
-ends QEMU (parent death signal) and removes its run folder (the last case: at the next start).
+A Machine is a context manager. QEMU ends when the context ends, at an exception, at SIGTERM, and even at
+SIGKILL of this process (parent death signal). Its run folder is removed then; after a SIGKILL, the next start
+removes it.
 """
 import collections
 import ctypes

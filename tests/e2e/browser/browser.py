@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Drives a headless Chromium by the DevTools protocol over its pipe: JSON ended by NULs."""
+"""Controls a headless Chromium with the DevTools protocol over its pipe: JSON messages that end with NUL."""
 import base64
 import fcntl
 import json

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Can the labels of a page's timelines be read without hovering? What the browser says of them (place, size,
-what lies over them, contrast), and for those that name a culprit what it paints: the pixels that differ when
-the label is hidden."""
+"""Checks that the labels of a page's timelines can be read without hovering. It uses the browser's data about
+each label: place, size, elements over it, contrast. For labels that name a culprit it also compares the
+painted pixels: those that differ when the label is hidden.
+"""
 import base64
 import json
 import struct

@@ -3,9 +3,9 @@
 """Makes the pictures of README.md from tests/data/quickstart.vcs: docs/pictures/report.png, a part of the
 HTML report, with its words in report.txt; and wall.svg, a flame graph.
 
-usage: make_pictures.py [--check]     --check: are the words and the graph still those of today?
+usage: make_pictures.py [--check]     --check: only compare the stored words and graph with new ones
 
-The test e2e_browser checks them. Run this after a change that it complains of, and commit the result.
+The test e2e_browser checks them. If it fails after a change, run this program and commit the result.
 """
 import argparse
 import os

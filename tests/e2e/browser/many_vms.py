@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A host trace, as `trace-cmd report` prints it, of many VMs with many vCPUs: each VM has a pCPU for
-each two of its vCPUs, and in each VM one vCPU after the other waits for a pCPU that a task of a name
-of its own holds."""
+"""Generates a trace of a host, in the form of `trace-cmd report`, with many VMs of many vCPUs. Each VM has
+one pCPU for two of its vCPUs. In each VM, the vCPUs wait in turn for a pCPU that a task with another name
+holds.
+"""
 MS = 0.001
 
 

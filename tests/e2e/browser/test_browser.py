@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The HTML report and the flame graphs in a headless Chromium, from disk: they draw themselves without a
-word of complaint and without loading anything, zoom, search, hover and reset; nothing is cut off or
-overlaps at 1280 and 2560 pixels, light and dark; names that try to leave their place stay in it.
+"""Tests the HTML report and the flame graphs in a headless Chromium, from disk. They draw without an error
+message, load nothing, and zoom, search, hover and reset work. Nothing is cut off or overlaps at 1280 and 2560
+pixels, light and dark. Names that contain markup cannot leave their place.
 
-Leaves the pages and screenshots of them in the output folder. With VCPUSCOPE_TEST_FULL=1 the page of eight VMs with
-32 stalls is looked at in both colours at both widths, otherwise in one each; and pages of more than 20,000 pixels have
-screenshots of all of it, otherwise of their top. Exit status: 0 right, 1 not, 77 no Chromium.
+Leaves the pages and screenshots in the output folder. With VCPUSCOPE_TEST_FULL=1, the page of eight VMs with
+32 stalls is tested in both colours at both widths, otherwise in one of each. Pages of more than 20,000 pixels
+have full screenshots then, otherwise screenshots of their top. Exit status: 0 pass, 1 fail, 77 no Chromium.
 """
 import argparse
 import json

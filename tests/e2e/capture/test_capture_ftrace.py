@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""KVM's entries and exits in a recording against ftrace's recording of the same run (bed B).
+"""Compares KVM's entries and exits in a recording with ftrace's recording of the same run (bed B).
 
-Between two marks that both tracers see (the signal that continues the VM, which was stopped just
-before, so that nothing of it happens near a mark), every vCPU thread has the same entries and exits
-in the same order, each exit with the same reason, at the same time up to the recording's stated error
-and the time that one tracer takes before the other gets its turn. Reasons are compared by the names
-that the kernel itself gives them.
+The comparison covers the time between two marks that both tracers record: signals that continue the VM. The
+VM was stopped just before each, so none of its events is close to a mark. Within this time every vCPU thread
+must have the same entries and exits in the same order, and each exit the same reason. Times may differ by the
+stated error and by the time that one tracer takes before the other one runs. Reasons are compared by the
+kernel's names.
 """
 import collections
 import os

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tests of both captures, run inside guests with the kernels that Debian 12 offers: programs
-that one kernel's verifier accepts, another's may refuse.
+"""Runs the tests of both captures inside guests with the kernels that Debian 12 offers, because the verifier
+of one kernel may refuse programs that another one accepts.
 
-With BPF every suite runs in each of them; of the chosen events one test runs, which loads all programs. The perf
-backend has no verifier to pass, so each of its suites runs in one of them, the other in the other. With
-VCPUSCOPE_TEST_FULL=1 all run in all."""
+With BPF, every suite runs in each guest. Of the chosen events, only the test that loads all programs runs.
+The perf backend needs no verifier, so each of its two suites runs in only one of the guests. With
+VCPUSCOPE_TEST_FULL=1 all suites run in all guests.
+"""
 import concurrent.futures
 import os
 import re

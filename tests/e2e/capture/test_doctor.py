@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Both doctors on a real kernel where something is missing: BTF, tracefs or some tracepoints are hidden in a mount
-namespace, or a capability is dropped. Each says what is missing, what is lost without it, and which backend really
-attaches. So does the start of a recording for the tracepoints, of a stand-in for a VMM with real vCPUs.
-Lockdown cannot be taken back on a running machine: tests/unit/test_kernel_support.c simulates it.
+"""Tests both doctors on a real kernel on which something is missing: a mount namespace hides BTF, tracefs or
+some tracepoints, or a capability is dropped. Each doctor prints what is missing, what cannot be captured
+without it, and which backend can attach. The start of a recording prints missing tracepoints, too; this is
+tested with a stand-in for a VMM that has real vCPUs. Lockdown cannot be switched off on a running machine, so
+tests/unit/test_kernel_support.c simulates it.
 
 Needs root, BTF, tracefs, and a build with perf.
 """

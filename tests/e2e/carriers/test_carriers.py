@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Virtio-serial, vsock and TCP with TLS between a real KVM guest and its host (bed B).
+"""Tests virtio-serial, vsock and TCP with TLS between a real KVM guest and its host (bed B).
 
-One file of frames, sent over each of them by the agent's own session, queue and channel, is
-recorded as one and the same sequence: that of the file. Then, while events come without a pause,
-the host's end goes away again and again and comes back: its decoder is killed with bytes in flight,
-or the VM is detached from the daemon, which closes the channel, and attached again. No event is
-recorded twice, and what is missing is what the agent and the reports say is missing, to the event.
+The agent's own session, queue and channel send one file of frames over each carrier. The recording must have
+the sequence of frames of the file. Then, while events are sent without a pause, the host's end of the channel
+disappears again and again: its decoder is killed while bytes are in flight, or the VM is detached from the
+daemon and attached again. No event is recorded twice. The number of missing events is exactly the number that
+the agent and the reports give.
 
-A few by default; 50 on each carrier with VCPUSCOPE_TEST_FULL=1 or --reconnects, each carrier on a
-machine of its own, and then on all of them the whole daemon is killed while it records."""
+By default there are a few reconnections. With VCPUSCOPE_TEST_FULL=1 or --reconnects there are 50 for each
+carrier, on a machine of its own, and then the whole daemon is killed while it records all carriers.
+"""
 import argparse
 import collections
 import json

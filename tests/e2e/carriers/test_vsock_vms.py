@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Three KVM guests with a vsock device each (vhost-vsock, in bed B) at one daemon: all connect to the
-same port, and each is recorded as the VM whose guest it is, by the boot id that its own kernel says. A
-guest that is no VM's is refused, and heard as soon as its VM is attached."""
+"""Tests three KVM guests with a vsock device each (vhost-vsock, in bed B) at one daemon. All connect to the
+same port. The daemon records each guest as its own VM, which the boot id of the guest's kernel proves. It
+refuses a guest that belongs to no VM, and accepts this guest once its VM is attached.
+"""
 import json
 import os
 import shlex

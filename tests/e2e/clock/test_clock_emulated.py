@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Echo sync on emulated guests, where it is all there is: bed A under load with a stop and cont in
-the middle, and bed D, whose guest's TSC runs at another rate, and unsteadily.
+"""Tests the conversion of times by round trips on emulated guests, which have no other method: bed A under
+load, with a stop and continue in the middle; and bed D, whose guest TSC runs at another rate, and not
+steadily.
 
-The truth is apart from the channel under test: readings of the guest's TSC between two of the
-host's, through the bed's own control port. They are wide (a command's way there and back), so they
-show gross errors of the map; how tight the bound is shows against the best round trip.
+The true values come from outside the tested channel: readings of the guest's TSC between two of the host's,
+through the bed's control port. A command takes long to get there and back, so these readings find only gross
+errors of the clock map. A comparison with the best round trip shows how tight the bound is.
 """
 import contextlib
 import json

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""`vcpuscope clock eval` against Python's own integers: KVM's formulas written anew, forward; and back,
-that the host tick it names reads the value and its neighbour does not. Seeded; the seed is printed.
-Then the examples of docs/clocks.md: each command prints what the page shows."""
+"""Compares `vcpuscope clock eval` with an independent implementation of KVM's formulas in Python. Forward:
+the values are equal. Backward: the host tick that it prints reads the value, and the tick before it does not.
+Prints the seed of the random numbers. Then each command in docs/clocks.md must print what the page shows.
+"""
 import os
 import random
 import re

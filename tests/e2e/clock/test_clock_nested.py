@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The clocks of a real KVM guest, bed B, stopped and continued by its VMM in the middle.
+"""Tests the clocks of a real KVM guest (bed B) that its VMM stops and continues in the middle.
 
-The hypervisor's TSC offset is confirmed by every round trip; kvmclock computed from it and the
-vCPU's pvclock parameters differs from the guest's own clock by one constant, within the guest's own
-TSC reads around each of 1,000 samples; the parameters are the guest's own, bit for bit; echo's
-interval holds the exact map; nothing is received before it was sent. Then, with the clocks of host and
-guest slewed against each other, lines of the guest's log fall into the interval that is predicted for
-them; and echo's interval holds the exact map on fresh channels. The arithmetic here is written apart
-from the product's.
+Every round trip confirms the hypervisor's TSC offset. The kvmclock that is computed from it and from the
+vCPU's pvclock parameters differs from the guest's clock by one constant, within the guest's TSC reads around
+each of 1,000 samples. The parameters are equal to those of the guest, bit for bit. The interval of the round
+trips contains the exact map. No message is received before it was sent. Then, with the clocks of host and
+guest slewed in opposite directions, lines of the guest's log are within their predicted intervals, and the
+interval of the round trips contains the exact map on new channels. The arithmetic of this test shares no code
+with the product.
 """
 import contextlib
 import json

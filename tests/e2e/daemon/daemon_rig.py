@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A daemon in a folder of its own, and processes that look like VMs to it."""
+"""Runs a daemon in a temporary folder, and processes that look like VMs to it."""
 import json
 import os
 import pathlib

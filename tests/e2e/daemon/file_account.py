@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What one recording accounts for, held against its own batches."""
+"""Compares the totals of a recording with its own batches."""
 import json
 import subprocess
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The JSON of the daemon and of what runs beside a VM fits deploy/schemas, member by member: each answer
-of the control socket, the lines of `watch`, the texts of a stream, incident.json. The VM is a process that
-looks like one; its guest's agent is simulated."""
+"""Checks that the JSON of the daemon fits deploy/schemas, member by member: each answer of the control
+socket, the lines of `watch`, the texts of a stream, incident.json. The VM is a process that looks like a VM;
+its guest's agent is simulated.
+"""
 import json
 import os
 import pathlib

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""50 VMs stall at once: each gets one record and one folder with its evidence at once, the
-reports come from a queue within their budget, a daemon that starts again takes up what is left, and the
-daemon answers all the while. The memory of a VM that ended is given back. `--goals` makes it an error if
-a record comes later than 2 s after the stalls, or the evidence later than 30 s."""
+"""50 VMs stall at once. Each gets one record and one folder with its evidence immediately. The reports come
+from a queue, within their budget. A daemon that starts again continues the rest of the queue. The daemon
+answers all the time, and frees the memory of a VM that ended. With --goals it is an error if a record comes
+later than 2 s after the stalls, or the evidence later than 30 s.
+"""
 import argparse
 import collections
 import json

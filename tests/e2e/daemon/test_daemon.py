@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The daemon's life: VMs come and go, files follow each other, the disk is not filled, a reload
-changes what changed, kill -9 leaves nothing behind, systemd hears what it wants to hear."""
+"""Tests the life of the daemon: VMs start and end, recordings follow each other, the disk is not filled, a
+reload applies the changed settings, kill -9 leaves nothing behind, and systemd gets its notifications.
+"""
 import json
 import os
 import pathlib

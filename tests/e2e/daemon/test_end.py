@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""record ends within 5 s of Ctrl-C and leaves a readable file, whatever goes on: a peer that is silent, a
-decoder or a VM that is stopped, a disk that is full, tasks that take all CPUs, a flood of switches."""
+"""`record` ends within 5 s of Ctrl-C and leaves a readable file, under all these conditions: a peer is
+silent, a decoder or a VM is stopped, the disk is full, tasks use all CPUs, or switches flood the capture.
+"""
 import json
 import os
 import pathlib

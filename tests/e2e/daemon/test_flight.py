@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The flight recorder: a stall leaves a folder with the right verdict, made of the last seconds only,
-though names, threads and stacks were told long before; many stalls leave few folders, within a budget;
-an agent's half is in it without invented losses. What libvirt tells of a domain leaves one, too. The VM is
-a process that looks like one; its guest's agent is one that watches this machine."""
+"""Tests the flight recorder. A stall leaves a folder with the correct verdict and only the last seconds,
+although names, threads and stacks were sent long before. Many stalls leave few folders, within a budget. The
+guest side is in the folder, without false losses. Events of libvirt about a domain leave a folder, too. The
+VM is a process that looks like a VM; its guest's agent captures this machine.
+"""
 import json
 import os
 import pathlib

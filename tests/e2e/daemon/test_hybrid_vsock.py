@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""VMs whose VMMs carry vsock over Unix sockets, as Firecracker and Cloud Hypervisor do, at one daemon: the
-guests of three connect to the host, the daemon connects to two others. Each is recorded with its own guest,
-and exactly. Another process that connects where the VMM does is refused; a VMM that ends and a daemon that is
-started again leave nothing behind."""
+"""Tests VMs whose VMMs connect vsock to Unix sockets, as Firecracker and Cloud Hypervisor do, at one daemon.
+The guests of three VMs connect to the host; the daemon connects to two others. Each VM is recorded with its
+own guest, completely. Another process that connects to the socket for the VMM is refused. A VMM that ends and
+a daemon that is started again leave nothing behind.
+"""
 import json
 import socket
 import subprocess

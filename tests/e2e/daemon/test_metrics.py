@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The daemon's metrics: Debian's Prometheus scrapes them and counts a stall, promtool finds nothing
-wrong; a Unix socket and a file serve the same; clients that mean no good cost nothing."""
+"""Tests the daemon's metrics. Debian's Prometheus scrapes them and counts a stall, and promtool finds no
+error. A Unix socket and a file have the same metrics. Hostile clients do not cost the daemon CPU time or
+memory.
+"""
 import http.client
 import json
 import os

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The daemon's page of incidents: lists folders and opens reports, and nothing else, whoever asks however."""
+"""Tests the daemon's page of incidents: it lists folders and serves reports, and nothing else, whatever the
+request is.
+"""
 import base64
 import http.client
 import json

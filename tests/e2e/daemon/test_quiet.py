@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""A VM that does nothing for 10 s costs the daemon a heartbeat a second instead of five. When it runs
-again, its events are recorded and the heartbeats are frequent again at once."""
+"""The agent of a VM that does nothing for 10 s sends the daemon one heartbeat per second instead of five.
+When the VM runs again, its events are recorded and the heartbeats are frequent again immediately.
+"""
 import json
 import socket
 import subprocess

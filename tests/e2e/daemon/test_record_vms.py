@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""`record` of several VMs (stand-ins, with simulated agents): one recording with both sides of each, which continues
-when a VM ends or has no agent; what `record` refuses."""
+"""Tests `record` of several VMs (stand-ins, with simulated agents). One recording has both sides of each VM,
+and continues when a VM ends or has no agent. Also tests which options `record` refuses.
+"""
 import json
 import pathlib
 import shutil

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The records of a daemon: one line for each incident, however many vCPUs a VM has and however often it is written,
-also when the daemon ends meanwhile; above the rate a sum that counts the rest; recordings before the lines that name
-them; figures of each VM; all of it through a shipper that runs as the user of the configuration."""
+"""Tests the records of a daemon. There is one line for each incident, however many vCPUs a VM has and however
+often the line is written, also if the daemon ends meanwhile. Above the limit, a line `sum` counts the others.
+A recording is delivered before the line that names it. Each VM has figures. All are delivered by a shipper
+that runs as the configured user.
+"""
 import collections
 import hashlib
 import json

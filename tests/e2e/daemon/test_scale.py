@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many VMs at one daemon: how long it takes to attach them, what each costs while nothing happens and
-while its agent sends, and that nothing is lost. The guests are simulated, their vCPUs sleep.
+"""Many VMs at one daemon: how long it takes to attach them, and what each costs while it is idle and while
+its agent sends. No event is lost. The guests are simulated, and their vCPUs sleep.
 
-100 VMs by default; 300 with VCPUSCOPE_TEST_FULL=1. Prints one line for each phase, and its figures for
-tests/bench/run. `--goals` makes a figure that misses its goal an error; the
-default judges only what holds on a busy machine, too: everything attached and recorded, nothing lost, the
-hook over in time, and the memory back when the VMs are gone."""
+There are 100 VMs by default, 300 with VCPUSCOPE_TEST_FULL=1. Prints one line for each phase, and its figures
+for tests/bench/run. With --goals, a figure that misses its goal is an error. The default checks only what
+also holds on a busy machine: all VMs are attached and recorded, nothing is lost, the hook ends in time, and
+the memory is freed when the VMs end.
+"""
 import argparse
 import json
 import os

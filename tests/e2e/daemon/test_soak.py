@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Simulated VMs at one daemon while things break every second or so: decoders are killed, stopped, made to
+"""Simulated VMs at one daemon, with a disturbance about every second: decoders are killed, stopped or made to
 crash; agents are killed, and their guests boot again; agents are stopped for seconds; connections are cut in
-the middle of frames; guests' clocks step ahead and back; the disk is full. Afterwards every event is accounted
-for, exactly, the daemon holds no more memory and descriptors than before, it came back in time, and its loop
-was never late, but for waits for a CPU (judged in runs of more than 20 s). Its last line but one has all figures,
---series FILE how memory and descriptors went.
+the middle of frames; guests' clocks step forward and back; the disk is full. Afterwards, every event is
+accounted for, exactly. The daemon has no more memory and descriptors than before, recovered in time, and its
+loop was never late except for waits for a CPU (checked in runs of more than 20 s). The last line but one has
+all figures. --series FILE gets memory and descriptors over time.
 
-A short run by default; 64 VMs at 1,000 events/s for 30 minutes with --full or VCPUSCOPE_TEST_FULL=1.
-With --kills N also: the daemon is killed (SIGKILL) N times while it records, and every recording opens."""
+The default is a short run. --full or VCPUSCOPE_TEST_FULL=1 runs 64 VMs at 1,000 events/s for 30 minutes. With
+--kills N, the daemon is also killed (SIGKILL) N times while it records, and every recording can be opened.
+"""
 import argparse
 import concurrent.futures
 import functools

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""`vcpuscope watch`: what it takes of a VM, and what it refuses. The VM is a process that looks like one; its
-guest's agent is simulated."""
+"""Tests which events of a VM `vcpuscope watch` takes, and which options it refuses. The VM is a process that
+looks like a VM; its guest's agent is simulated.
+"""
 import json
 import os
 import re

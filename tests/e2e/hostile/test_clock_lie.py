@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""A live guest that lies about its clock (bed A): its answers to echo requests are shifted on their way.
-It must not turn its own spin into the host's fault, nor invent stalls: its times are not proven, the
-report says so, and what the host itself saw stays right.
+"""Tests a live guest that lies about its clock (bed A): its answers to round trips are changed on their way.
+The guest must not be able to blame the host for its own spin, or to invent stalls. The report must say that
+the guest's times are unproven. The host side must stay correct.
 
-One lie by default, more with VCPUSCOPE_TEST_FULL=1. Exit status: 0 right, 1 not, 77 cannot run here."""
+One lie by default, more with VCPUSCOPE_TEST_FULL=1. Exit status: 0 pass, 1 fail, 77 cannot run here.
+"""
 import json
 import os
 import struct

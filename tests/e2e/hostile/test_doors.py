@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What anybody can do to the collector from where it listens and asks: a thousand connections that say
-nothing keep no agent out, a path that is no socket is not removed, and a monitor that lies or stands still
-neither leads to another process nor holds anything up."""
+"""Tests what other users can do to the collector through the sockets on which it listens and to which it
+connects. A thousand connections that send nothing do not keep an agent out. A path that is not a socket is
+not removed. A monitor that lies or does not answer leads to no other process and delays nothing.
+"""
 import contextlib
 import json
 import os

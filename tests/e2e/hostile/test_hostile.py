@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""A guest that means harm, and a well-behaved one beside it, at one daemon: every attack has the effect
-that it should and no other, the other VM's stream is byte for byte what it is without the attacker, the
-daemon stays within its memory and CPU, and what it recorded can be looked at.
+"""Tests a hostile guest beside a well-behaved one at one daemon. Every attack has exactly its expected
+effect. The stream of the other VM is byte for byte the same as without the attacker. The daemon stays within
+its limits of memory and CPU, and its recordings can be read.
 
-Every third case by default, all with --full or VCPUSCOPE_TEST_FULL=1; --only REGEX for some."""
+Every third case by default; all cases with --full or VCPUSCOPE_TEST_FULL=1; selected cases with --only REGEX.
+"""
 import argparse
 import json
 import os

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""A user without rights on the host, who gets into the stacks of a VM by waking its threads, attacks
-the daemon with the files that his stacks lead through: he shortens them while they are read, puts a FIFO
-or a link to somebody else's file in their place, claims 3 GiB of symbols, or lets whoever reads it
-wait for ever, in a file system of his own. The daemon answers at once
-all the time, opens nothing that he points at, stays small, and still names the stacks of others. And so
-does the agent, in whose guest he does the same."""
+"""A user without rights on the host wakes threads of a VM, so that his stacks are captured. He then attacks
+the daemon with the files in which the addresses of these stacks lie. He shortens them while they are read,
+replaces them by a FIFO or by a link to another user's file, and claims 3 GiB of symbols. A file system of his
+own never answers a read. The daemon must answer at once all the time, open none of the files to which he
+points, stay small, and still name the stacks of others. The same holds for the agent, in whose guest he makes
+the same attacks.
+"""
 import ctypes
 import os
 import pathlib

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Options of trace.dat files, made by hand: what `trace-cmd record -A` writes about a guest and its host.
-The events in the files are trace-cmd's; these options are generated, because a real pair needs a guest
-in which trace-cmd runs. Also writes the files without events that the fuzzer begins with:
-  dat_file.py FOLDER"""
+"""Writes options of trace.dat files, as `trace-cmd record -A` writes them about a guest and its host. The
+events in the files are trace-cmd's. The options are generated, because a real pair needs a guest in which
+trace-cmd runs. Also writes the files without events with which the fuzzer starts:
+
+  dat_file.py FOLDER
+"""
 import struct
 import sys
 

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""A thread called like a vCPU's shares its CPU with a hog, sleeps now and then, and is stopped once."""
+"""Runs a thread with the name of a vCPU thread. It shares its CPU with a hog, sleeps now and then, and is
+stopped once.
+"""
 import ctypes
 import os
 import signal

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A pair of trace.dat of this machine, recorded by trace-cmd, imported as files and as text: the same
-events come out, as many as trace-cmd reports, and a vCPU's times are those that this test adds up from
-trace-cmd's text by itself. A file cut in the middle is said to be damaged and harms nothing. With the
-options of a guest and its host added (generated, see dat_file.py), the guest's times are those that
-trace-cmd prints, and its vCPUs the listed threads."""
+"""Imports a pair of trace.dat that trace-cmd recorded on this machine, as files and as text. Both give the
+same events, as many as trace-cmd reports. The times of a vCPU are equal to those that this test computes from
+trace-cmd's text. A file that is cut in the middle is reported as damaged and does no harm. With the options
+of a guest and its host added (generated, see dat_file.py), the guest's times are those that trace-cmd prints,
+and its vCPUs are the listed threads.
+"""
 import json
 import os
 import re

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A libvirtd of the test's own, in a mount namespace of its own: it sees no other domains, and nobody
-else sees it. The namespace, and so everything in it, ends with the process that entered it."""
+"""Runs a separate libvirtd in a separate mount namespace: it sees no domains of this machine, and no other
+process sees its domains. The namespace and everything in it end with the process that entered it.
+"""
 import ctypes
 import os
 import pathlib

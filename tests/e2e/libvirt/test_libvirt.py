@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""With a real libvirtd and its hook: a domain that starts is watched by itself, is listed with its
-agent's clock soon after the agent came, and is gone when it is; again and again, also when the daemon is
-started anew in between. The hook is over in time, whatever the daemon does. Channels are plugged into a
-running domain and out again, by hand or by the daemon, and carried by libvirt where they are out of reach;
-metadata sets what the configuration would."""
+"""Tests the daemon with a real libvirtd and its hook. It watches a domain from its start, lists the domain
+with its agent's clock soon after the agent connected, and removes it at its end. This is repeated, also with
+a restart of the daemon in between. The hook ends in time in every state of the daemon. Channels are added to
+a running domain and removed, by hand or by the daemon. libvirt carries those that the daemon cannot reach.
+Metadata has the effect of the configuration.
+"""
 import json
 import os
 import pathlib

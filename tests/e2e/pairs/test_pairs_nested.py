@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pairs of events that the user chose, on bed B: tracepoints of both sides, of the guest alone by number and by
-pointer, functions of the host's kernel and of QEMU, and probes of a program. One recording has them all.
+"""Tests pairs of events that the user chose, on bed B: tracepoints of both sides, of the guest alone (by
+number and by pointer), functions of the host's kernel and of QEMU, and probes of a program. One recording has
+all of them.
 
-trace-cmd measures the same in the same time, on the host and in the guest, with the TSC as its clock; the guest's TSC
-is converted by the offset that KVM shows in debugfs. Of the program, its own clock says how long it slept. Nearly each
-pair that trace-cmd saw must be in the report. Both tracers run at each event, one after the other, and stamp it by
-themselves. The emulator makes their work 10 to 50 times slower than a real machine: a tracepoint takes some us, a
-breakpoint of a kprobe or uprobe some 10 us. So the durations differ by more than the stated error; the test prints by
-how much, and allows most of them what these take.
+trace-cmd measures the same events at the same time, on the host and in the guest, with the TSC as its clock.
+The TSC offset in KVM's debugfs converts the guest's TSC. The program measures with its own clock how long it
+slept. Nearly every pair of trace-cmd's must be in the report. Both tracers run at each event, one after the
+other, and each reads its own stamp. The emulator makes them 10 to 50 times slower than on a real machine: a
+tracepoint takes some us, a breakpoint of a kprobe or uprobe some 10 us. So the durations differ by more than
+the stated error. The test prints the difference, and allows most pairs the time that the tracers take.
 
-Exit status: 0 all right, 1 something differs, 77 cannot run here.
+Exit status: 0 pass, 1 fail, 77 cannot run here.
 """
 import base64
 import bisect

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Waits of a vCPU thread that are each far shorter than the threshold: page faults that userspace, a
-slow disk or swap serves in 5 ms, a contended memory map, a quota. Each storm is reported with its cause, for what
-its own clock says it took; a fair share of the pCPU for others is no incident.
+"""Tests waits of a vCPU thread that are each far shorter than the threshold: page faults that userspace, a
+slow disk or swap serves in 5 ms, a contended memory map, a quota. The report must have each storm with its
+cause and with the duration that the storm's own clock measured. A fair share of the pCPU for other tasks is
+no incident.
 
     test_storms.py [--rounds N] [NAME...]
 
-One round by default, ten with VCPUSCOPE_TEST_FULL=1; the host's kernel is this machine's, the vCPU a
-thread of a process that looks like QEMU (storm-vmm.c)."""
+One round by default, ten with VCPUSCOPE_TEST_FULL=1. The host's kernel is that of this machine. The vCPU is a
+thread of a process that looks like QEMU (storm-vmm.c).
+"""
 import argparse
 import contextlib
 import os

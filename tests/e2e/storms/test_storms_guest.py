@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Storms of short waits of a VM whose guest runs the agent: a CPU quota of 10 ms in each 100 ms, while the
-guest's tasks take turns; and a task of the guest that touches memory which the host has swapped out to a disk
-that takes 5 ms a read. The report must explain each with its cause, for as long as the vCPU thread was kept
-from running by the kernel's own account, and must blame nobody in the guest.
+"""Tests storms of short waits of a VM whose guest runs the agent: a CPU quota of 10 ms in each 100 ms while
+the guest's tasks take turns; and a guest task that touches memory that the host has swapped out to a disk
+with 5 ms for each read. The report must have each with its cause, with the time in which the vCPU thread did
+not run by the kernel's own count. It must not blame a guest task.
 
-Bed A: an emulated guest on this machine's kernel. Exit status: 0 right, 1 wrong, 77 cannot run here."""
+Bed A: an emulated guest on this machine's kernel. Exit status: 0 pass, 1 fail, 77 cannot run here.
+"""
 import argparse
 import contextlib
 import ctypes
