@@ -14,7 +14,7 @@
 #include "bpf/chosen/event_filter.h"
 #include "proto/program/suggest.h"
 
-/* The work on one event. */
+/* The state while one event is resolved. */
 struct resolving {
 	const struct event_spec *spec;
 	struct chosen_limits limits;
@@ -296,7 +296,7 @@ static void schema_fill(struct resolving *r)
 	}
 }
 
-/* A filter finds a value out by comparing it often enough. */
+/* Repeated filters could find out a value by comparisons. */
 static int filter_allowed(const struct resolving *r)
 {
 	for (size_t i = 0; i < r->filter.n; i++) {
@@ -415,7 +415,7 @@ static int host_event_add(struct chosen_events *c, const struct event_spec *spec
 
 	*r = (struct resolving){.spec = spec, .error = error};
 	r->places.n = 1;
-	/* A probe in several places is as many events of one name. */
+	/* A probe in several places becomes one event for each place, all with the same name. */
 	for (size_t k = 0; k < r->places.n && !err; k++)
 		err = place_resolve(c, r, spec_text, k);
 	return err;
@@ -427,7 +427,7 @@ static bool text_put(char *out, size_t out_bytes, const char *text)
 	return snprintf(out, out_bytes, "%s", text) < (int)out_bytes;
 }
 
-/* The guest's kernel resolves it; here is only what every guest refuses. */
+/* The guest's kernel resolves the event. This checks only what every guest refuses. */
 static int guest_event_add(struct message_config *guest, const struct event_spec *spec,
 			   const char *spec_text, struct resolving *r, struct expr_error *error)
 {

@@ -31,7 +31,7 @@ struct naming_body {
 	/* Allocates the body's state, before the process is confined. Returns NULL on ENOMEM. */
 	void *(*begin)(void);
 	/* Fills at most `max` frames, leaf first, and returns their number. For a stack without
-	 * addresses and data it prepares what the next stack of the process will need. */
+	 * addresses and data it prepares the next stack of the process. */
 	size_t (*name)(void *state, struct naming *n, const struct naming_stack *stack,
 		       struct message_stack_frame *frames, size_t max);
 	/* A namer that has allocated this much is replaced by a new process. 1.5 times as much is

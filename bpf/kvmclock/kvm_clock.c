@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Reads changes from KVM's tracepoints. It converts a stamp in CLOCK_MONOTONIC to host TSC by
- * interpolation between two clock samples: one of the previous drain, one taken after the last
- * event was read. So every event lies between them. */
+/* Reads changes from KVM's tracepoints. Converts a stamp in CLOCK_MONOTONIC to host TSC by
+ * interpolation between two clock samples: that of the previous drain, and one that is taken after
+ * the last event was read. So the time of every event is between them. */
 #include "bpf/kvmclock/kvm_clock.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ static int change_older(const void *a, const void *b)
 	return (x->time > y->time) - (x->time < y->time);
 }
 
-/* With the iterator if this kernel takes it, else without. */
+/* Loads the programs with the iterator if this kernel accepts it, else without. */
 static int programs_load(struct kvm_clock *k)
 {
 	int error = 0;

@@ -9,7 +9,7 @@
 
 struct perf_probe_result {
 	uint64_t events;  /* well-formed records of the tracepoint */
-	uint64_t strange; /* malformed records; expected to be 0 */
+	uint64_t strange; /* number of malformed records; must be 0 */
 	/* records that the kernel reports as lost */
 	uint64_t lost;
 };

@@ -135,7 +135,7 @@ static void cpu_watch(struct perf_stacks *s, size_t cpu, const char *filter)
 		perf_stack_ring_watch(s->cpus[cpu], s->waking->id, filter);
 }
 
-/* More threads than a filter holds: who wakes the last of them stays unknown. */
+/* More threads than fit into a filter: the wakers of the last ones stay unknown. */
 static void wakers_watch(struct perf_stacks *s)
 {
 	char filter[FILTER_BYTES];
@@ -166,7 +166,7 @@ void perf_stacks_cpu_close(struct perf_stacks *s, size_t cpu)
 
 int perf_stacks_watch(struct perf_stacks *s, pid_t tid)
 {
-	/* One that stays runnable does not sleep. */
+	/* A thread that stays runnable does not sleep. */
 	static const char sleeps[] = "prev_state&127";
 	struct watched *more, w = {.tid = tid};
 	int error = 0;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Keeps where a vCPU thread sleeps. Most sleeps are short, and their stacks are not sent, so what
- * has not changed since the thread's last sleep is not taken again:
+ * Keeps the stack at which a vCPU thread sleeps. Most sleeps are short, and their stacks are not
+ * sent. So the programs do not copy again the parts that have not changed since the thread's last
+ * sleep:
  *
- * - The kernel's unwinder takes about 2 us. From the same depth of the kernel stack it finds the
- *   same frames if each return address that it found still lies where it lay. So the places of the
- *   return addresses are searched once, and read at each later sleep.
- * - A VMM calls KVM_RUN in a loop. From there the user stack is the same if all registers are.
+ * - The kernel's unwinder takes about 2 us. At the same depth of the kernel stack it finds the same
+ *   frames if all return addresses are unchanged. So the programs search the places of the return
+ *   addresses once, and compare their values at each later sleep.
+ * - A VMM calls KVM_RUN in a loop. During this call, the user stack is unchanged if all registers
+ *   are unchanged.
  *
  * For BPF programs only.
  */
@@ -37,9 +39,9 @@ static __always_inline __u64 frame_of(const struct vs_stack *s, __u32 i)
 	return s->kernel[i & (VS_STACK_FRAMES_MAX - 1)];
 }
 
-/* Is the kernel stack that of the thread's last sleep? The outermost frame has its place below the
- * user registers, the others above the context: between them a kernel may leave a gap whose size is
- * random at each system call. */
+/* Returns whether the kernel stack is that of the thread's last sleep. The place of the outermost
+ * frame is relative to the user registers, the places of the others are relative to the context:
+ * between them a kernel may leave a gap whose size is random at each system call. */
 static __always_inline bool kernel_stack_same(const struct vs_kept_stack *k)
 {
 	const struct vs_kernel_walk *w = &k->walk;
@@ -120,13 +122,13 @@ static __noinline void kernel_stack_take(void *ctx, struct vs_kept_stack *k)
 
 	k->walk.n = 0;
 	stack_fill_kernel(ctx, &k->stack);
-	/* The search costs as much as the unwinder: only for a place where the thread often sleeps.
-	 */
+	/* The search costs as much as the unwinder, so it is done only for a place where the thread
+	 * often sleeps. */
 	if (n && n == k->stack.n_kernel && middle == frame_of(&k->stack, n / 2))
 		kernel_walk_learn(k);
 }
 
-/* Is the user stack that of the thread's last sleep? */
+/* Returns whether the user stack is that of the thread's last sleep. */
 static __always_inline bool user_stack_same(struct vs_stack *s)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
@@ -145,8 +147,8 @@ static __always_inline bool user_stack_same(struct vs_stack *s)
 	return true;
 }
 
-/* Fills k->stack with where the current thread is. `k` is zeroed, or was last filled by the same
- * thread at the same place of the same program. */
+/* Fills k->stack with the stack of the current thread. `k` is zeroed, or was last filled by the
+ * same thread at the same place of the same program. */
 static __noinline int kept_stack_fill(void *ctx, struct vs_kept_stack *k)
 {
 	/* The verifier forbids most arithmetic with pointers, so they are read back as numbers. */
