@@ -27,7 +27,7 @@ static const struct option_spec agent_option_table[] = {
 	{.name = "insecure-plain-tcp",
 	 .type = OPTION_FLAG,
 	 .offset = ROW(insecure_plain_tcp),
-	 .help = "allow tcp: to another machine; others can read and change what is sent"},
+	 .help = "allow tcp: to another machine; others can then read and change the data"},
 	{.name = "interval",
 	 .letter = 'i',
 	 .type = OPTION_DURATION,
@@ -148,13 +148,11 @@ const struct command agent_command = {
 		"tracefs. The host may connect later, and disconnect at any time.\n"
 		"\n"
 		"The host can request fewer events (record --guest-events, --guest-level,\n"
-		"--guest-task-filter) and stack samples up to --max-sample-hz. It cannot turn on what "
-		"is turned\n"
-		"off here.\n"
+		"--guest-task-filter) and stack samples up to --max-sample-hz. It cannot turn on what\n"
+		"these options turn off.\n"
 		"\n"
-		"It can also request tracepoints of this kernel (-e guest:SYSTEM:NAME). The policy file "
-		"says which;\n"
-		"its lines are KEY = VALUE, and # begins a comment:\n"
+		"The host can also request tracepoints of this kernel (-e guest:SYSTEM:NAME) that the\n"
+		"policy file allows. The lines of this file are KEY = VALUE; # begins a comment:\n"
 		"  allow = PATTERN ...   tracepoints, as SYSTEM:NAME with * and ?; or no. Default: "
 		"sched:* irq:*\n"
 		"                        irq_vectors:* timer:* workqueue:* block:* power:* rcu:*\n"
@@ -164,8 +162,8 @@ const struct command agent_command = {
 		"  rate = N              hits per second and CPU, all events together (default 20000)\n"
 		"The agent sends pointers as hashes with a random key. It only counts the hits above "
 		"the rate. If\n"
-		"for 2 s these are more than the hits within it, the agent detaches the event with the "
-		"most hits.\n",
+		"they outnumber the other hits for 2 s, the agent detaches the event with the most "
+		"hits.\n",
 	.exits = "  0  ended by --run-for or a signal; --doctor: the agent can capture\n"
 		 "  1  internal failure\n"
 		 "  2  wrong usage\n"

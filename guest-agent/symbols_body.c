@@ -16,7 +16,8 @@ static const struct naming_module *module_find(const struct naming_module *modul
 	return NULL;
 }
 
-/* libc begins a thread here, and keeps no frame pointer: what seems to follow is chance. */
+/* libc starts threads in these functions, without a frame pointer. Frames beyond them are invalid.
+ */
 static bool is_root(const char *symbol)
 {
 	static const char *const roots[] = {"__libc_start_call_main", "start_thread", "_start",
