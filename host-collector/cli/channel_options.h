@@ -19,12 +19,12 @@ struct channel_arguments {
 
 #define CHANNEL_OR_NO_GUEST "--channel and --no-guest cannot be combined"
 
-/* at: offset of a bool in the command's struct: no channel is used, and nothing of the guest is
- * taken. The option is wrong together with --channel: CHANNEL_OR_NO_GUEST. */
+/* at: offset of a bool in the command's struct: the command uses no channel and takes no events of
+ * the guest. The option is wrong together with --channel: CHANNEL_OR_NO_GUEST. */
 #define NO_GUEST_OPTION_ROW(at)                                                                    \
 	{                                                                                          \
 		.name = "no-guest", .type = OPTION_FLAG, .offset = (at),                           \
-		.help = "take the host side only, of a VM without an agent"                        \
+		.help = "take only the host side, for a VM without an agent"                       \
 	}
 
 /* at: offset of a struct channel_arguments in the command's struct */
@@ -37,23 +37,23 @@ struct channel_arguments {
 		CHANNEL_SECURITY_ROWS((at) + offsetof(struct channel_arguments, security))
 
 /* at: offset of a struct link_security in the command's struct */
-#define CHANNEL_SECURITY_ROWS(at)                                                                      \
-	{.name = "psk",                                                                                \
-	 .type = OPTION_STRING,                                                                        \
-	 .offset = (at) + offsetof(struct link_security, psk_path),                                    \
-	 .value = "FILE",                                                                              \
-	 .help = "with listen:tls: the file with the keys, one IDENTITY:KEY per line, KEY in "         \
-		 "hexadecimal digits"},                                                                \
-		{.name = "psk-identity",                                                               \
-		 .type = OPTION_STRING,                                                                \
-		 .offset = (at) + offsetof(struct link_security, psk_identity),                        \
-		 .value = "NAME",                                                                      \
-		 .help = "the identity of this VM, if --psk has several lines"},                       \
-	{                                                                                              \
-		.name = "insecure-plain-tcp", .type = OPTION_FLAG,                                     \
-		.offset = (at) + offsetof(struct link_security, insecure_plain_tcp),                   \
-		.help = "allow TCP without TLS to other machines; others can read and change what is " \
-			"sent"                                                                         \
+#define CHANNEL_SECURITY_ROWS(at)                                                                   \
+	{.name = "psk",                                                                             \
+	 .type = OPTION_STRING,                                                                     \
+	 .offset = (at) + offsetof(struct link_security, psk_path),                                 \
+	 .value = "FILE",                                                                           \
+	 .help = "with listen:tls: the file with the keys, one IDENTITY:KEY per line, KEY in "      \
+		 "hexadecimal digits"},                                                             \
+		{.name = "psk-identity",                                                            \
+		 .type = OPTION_STRING,                                                             \
+		 .offset = (at) + offsetof(struct link_security, psk_identity),                     \
+		 .value = "NAME",                                                                   \
+		 .help = "the identity of this VM, if --psk has several lines"},                    \
+	{                                                                                           \
+		.name = "insecure-plain-tcp", .type = OPTION_FLAG,                                  \
+		.offset = (at) + offsetof(struct link_security, insecure_plain_tcp),                \
+		.help = "allow TCP without TLS to other machines; others can then read and change " \
+			"the data"                                                                  \
 	}
 
 #endif

@@ -53,8 +53,8 @@ static const struct option_spec export_option_table[] = {
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct export_arguments, key),
 	 .value = "EXPR",
-	 .help = "what the events of a pair have in common (default vcpu, or cpu if all are of one "
-		 "side)"},
+	 .help = "the value that the events of a pair have in common (default vcpu, or cpu if all "
+		 "are of one side)"},
 	NARROW_OPTION_ROWS(offsetof(struct export_arguments, narrow), "until"),
 	{.name = "output",
 	 .letter = 'o',

@@ -37,8 +37,8 @@ struct guest_arguments {
 		.name = "guest-task-filter", .type = OPTION_STRING,                                     \
 		.offset = (at) + offsetof(struct guest_arguments, task_filter), .value = "LIST",        \
 		.help = "comma-separated guest tasks to record, up to 8: NAME, or BEGIN* for all "      \
-			"names that begin so; of other tasks only the fact that one of them runs is "   \
-			"recorded"                                                                      \
+			"names that begin with BEGIN; of the other tasks, the agent records only that " \
+			"one of them runs"                                                              \
 	}
 
 /* Makes the request for the agent. sample_hz: stack samples per second, or 0 to keep the agent's

@@ -78,8 +78,8 @@ static const struct option_spec import_option_table[] = {
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct import_arguments, error_ns),
 	 .value = "N",
-	 .help = "the largest possible error of that offset; reports show it (default: what "
-		 "the sync implies, without a sync 1000000)"},
+	 .help = "the largest possible error of that offset; reports show it (default: derived "
+		 "from the sync, or 1000000 without a sync)"},
 	{.name = "clock",
 	 .type = OPTION_STRING,
 	 .offset = offsetof(struct import_arguments, clock),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Removes what identifies people and their work from the frames of a recording. Each name of a
+ * Removes data that identifies people and their work from the frames of a recording. Each name of a
  * task, VM or cgroup and each id of a boot is replaced by task-a, task-b and so on; equal names get
- * the same replacement. Other texts become empty unless they are known to say nothing private:
+ * the same replacement. Other texts become empty, except those that contain nothing private:
  * versions, symbols of kernels and of QEMU. Values of events that the user chose, and fields that
  * this version does not know, are removed. Ids of processes, times and counts stay.
  */

@@ -30,7 +30,7 @@ struct report_events_arguments {
 		 .type = OPTION_STRING,                                                            \
 		 .offset = (at) + offsetof(struct report_events_arguments, key),                   \
 		 .value = "EXPR",                                                                  \
-		 .help = "with pairs: what the events of a pair have in common "                   \
+		 .help = "with pairs: the value that the events of a pair have in common "         \
 			 "(default vcpu, or cpu if all are of one side)"},                         \
 		{.name = "per-key",                                                                \
 		 .type = OPTION_FLAG,                                                              \
@@ -39,7 +39,7 @@ struct report_events_arguments {
 		{.name = "cycle",                                                                  \
 		 .type = OPTION_FLAG,                                                              \
 		 .offset = (at) + offsetof(struct report_events_arguments, cycle),                 \
-		 .help = "with pairs: the last event leads to the first one again"},               \
+		 .help = "with pairs: add a last stage, from the last event to the first one"},    \
 		{.name = "lower",                                                                  \
 		 .type = OPTION_DURATION,                                                          \
 		 .offset = (at) + offsetof(struct report_events_arguments, lower_ns),              \

@@ -28,7 +28,7 @@ static const struct option_spec simulate_option_table[] = {
 	 .offset = offsetof(struct simulate_arguments, vms),
 	 .value = "N",
 	 .help = "the number of VMs, 1 to 16 (default 1); the stall happens in the first one, "
-		 "'simulated', and the others work undisturbed"},
+		 "named 'simulated'; the others have no fault"},
 	{.name = "vcpus",
 	 .type = OPTION_NUMBER,
 	 .offset = offsetof(struct simulate_arguments, vcpus),
@@ -44,7 +44,7 @@ static const struct option_spec simulate_option_table[] = {
 	 .offset = offsetof(struct simulate_arguments, protected_by),
 	 .value = "sev|sev-es|sev-snp|tdx|software",
 	 .help = "protect the guests from the host; the recording contains the TSC offset that KVM "
-		 "shows, which with sev-snp and tdx is not the guest's"},
+		 "shows, but with sev-snp and tdx the guest's TSC has another one"},
 	{.name = "jobs",
 	 .type = OPTION_FLAG,
 	 .offset = offsetof(struct simulate_arguments, jobs),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The rows of `top`, and what it remembers of earlier refreshes: steal and run delay of each row,
- * and the last stall of each VM. */
+/* The rows of `top`, and the data of earlier refreshes: steal and run delay of each row, and the
+ * last stall of each VM. */
 #ifndef CLI_TOP_HISTORY_H
 #define CLI_TOP_HISTORY_H
 

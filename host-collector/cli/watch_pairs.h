@@ -16,19 +16,19 @@ struct watch_pairs_arguments {
 };
 
 /* at: offset of a struct watch_pairs_arguments in the command's struct */
-#define WATCH_PAIRS_OPTION_ROWS(at)                                                                \
-	{.name = "pair",                                                                           \
-	 .type = OPTION_LIST,                                                                      \
-	 .offset = (at) + offsetof(struct watch_pairs_arguments, pairs),                           \
-	 .value = "NAME[KEY]=A..B",                                                                \
-	 .help = "also print the pairs from event A to event B (docs/pairs.md), by KEY (default "  \
-		 "vcpu, or cpu if both are of one side); what is not captured anyway is captured " \
-		 "as with -e; may be repeated"},                                                   \
-	{                                                                                          \
-		.name = "pair-than", .type = OPTION_LIST,                                          \
-		.offset = (at) + offsetof(struct watch_pairs_arguments, than), .value = "TIME",    \
-		.help = "with --pair: print pairs of at least this length; one for all, or one "   \
-			"for each --pair in their order (default: all pairs)"                      \
+#define WATCH_PAIRS_OPTION_ROWS(at)                                                                 \
+	{.name = "pair",                                                                            \
+	 .type = OPTION_LIST,                                                                       \
+	 .offset = (at) + offsetof(struct watch_pairs_arguments, pairs),                            \
+	 .value = "NAME[KEY]=A..B",                                                                 \
+	 .help = "also print the pairs from event A to event B (docs/pairs.md), by KEY (default "   \
+		 "vcpu, or cpu if both are of one side); captures A and B as -e does, unless they " \
+		 "are captured already; may be repeated"},                                          \
+	{                                                                                           \
+		.name = "pair-than", .type = OPTION_LIST,                                           \
+		.offset = (at) + offsetof(struct watch_pairs_arguments, than), .value = "TIME",     \
+		.help = "with --pair: print pairs of at least this length; one for all, or one "    \
+			"for each --pair in their order (default: all pairs)"                       \
 	}
 
 /* Reads the definitions with their lengths. Returns 0, or -EINVAL with one line in `why`. */

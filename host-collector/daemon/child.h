@@ -35,7 +35,7 @@ struct child {
  * Returns 0 or -errno. */
 int child_start(struct child *child, uv_loop_t *loop, const char *program, char *const *args,
 		int in, int out);
-/* Sends SIGKILL if the process runs. Its end is seen as that of any other. */
+/* Sends SIGKILL if the process runs. The caller learns of its end as of that of any other child. */
 void child_kill(struct child *child);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the recordings (spool.h) and the incidents (incident_store.h) share: folders that only the
+ * Shared by the recordings (spool.h) and the incidents (incident_store.h): folders that only the
  * owner can read, names with a time stamp, and a disk budget.
  *
  * Each VM's share is the budget divided by the number of VMs that hold files. While all files

@@ -176,7 +176,7 @@ static bool is_recording(const char *name)
 	return len > 4 && name[0] != '.' && !strcmp(name + len - 4, ".vcs");
 }
 
-/* A VM's recordings; of what cannot be remembered nothing is removed. */
+/* Lists a VM's recordings. If memory is short, the rest are not listed, and so not removed. */
 static void folder_read(const struct spool *s, const char *folder, const char *vm,
 			struct disk_items *all)
 {
@@ -235,8 +235,8 @@ static uint64_t open_bytes(const struct spool *s)
 	return bytes;
 }
 
-/* To read the directory costs some system calls for each recording: it is read if all may be too
- * much, and now and then. */
+/* Reading the directory costs some system calls for each recording. So it is read only if the total
+ * may exceed the budget, and at intervals. */
 static void budget_keep(struct spool *s, uint64_t now_ms)
 {
 	const struct disk_sharing sharing = {.budget_bytes = s->options.config->disk_budget_bytes,
@@ -267,7 +267,8 @@ static void budget_keep(struct spool *s, uint64_t now_ms)
 	disk_items_free(&all);
 }
 
-/* Is the disk so full that we had better stop? With some slack between no and yes. */
+/* Sets s->full if less than the reserve is free. Clears it when 5 % more than the reserve is free,
+ * so that it does not change back and forth. */
 static void reserve_check(struct spool *s)
 {
 	const struct daemon_config *c = s->options.config;
@@ -340,7 +341,7 @@ static void file_follow(struct spool_file *f)
 	}
 }
 
-/* Is it time for the next file, or to try again? */
+/* Returns whether the next file, or the next attempt, is due. */
 static bool file_is_due(const struct spool_file *f, uint64_t now, uint64_t limit)
 {
 	const struct spool_options *o = &f->spool->options;

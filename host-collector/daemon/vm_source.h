@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the two sources of VMs share: libvirt (libvirt_feed.h) and the search for KVM's descriptors
+ * Shared by the two sources of VMs: libvirt (libvirt_feed.h) and the search for KVM's descriptors
  * (kvm_feed.h). Each finds candidates by itself; here they are attached, detached and reported.
  */
 #ifndef DAEMON_VM_SOURCE_H

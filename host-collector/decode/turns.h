@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shares the turns of a loop among the VMs that it serves. After a moment without a CPU, hundreds
- * of VMs have work at once. Done in one turn it would keep the loop's other handles waiting:
- * timers, the control socket, new connections. So the work of a VM is a task, and in each turn the
- * tasks run, in the order in which they were added, until 10 ms are used up: at least one.
+ * Shares the turns of a loop among the VMs that it serves. If the process had no CPU for a moment,
+ * hundreds of VMs have work at once. If one turn did all this work, the loop's other handles
+ * (timers, the control socket, new connections) would have to wait. So the work of a VM is a task.
+ * Each turn runs the tasks in the order in which they were added, until 10 ms are used up, but at
+ * least one.
  *
  * A loop without turns_open() has one VM: its tasks run at once.
  */
@@ -26,10 +27,10 @@ int turns_open(uv_loop_t *loop);
  * was not called. */
 void turns_close(uv_loop_t *loop);
 
-/* Runs the task soon; once, if it waits already. Its memory must stay until it has run, or until
- * turns_drop(). */
+/* Adds the task, which runs in one of the next turns. Does nothing if the task waits already. Its
+ * memory must stay until it has run, or until turns_drop(). */
 void turns_add(uv_loop_t *loop, struct turn_task *task);
-/* Does nothing if the task does not wait. */
+/* Removes the task if it waits. */
 void turns_drop(uv_loop_t *loop, struct turn_task *task);
 
 #endif

@@ -19,7 +19,8 @@ struct handover *handover_new(struct model *m); /* `m` is borrowed; NULL on ENOM
 /* Call it when neither thread uses `h` any more. Accepts NULL. */
 void handover_free(struct handover *h);
 
-/* What the model is given besides events. It comes often, so the reader does not wait for it. */
+/* Input of the model other than events. There is much of it, so the reader does not wait until the
+ * model has it. */
 struct handover_fact {
 	enum handover_kind {
 		HANDOVER_ADVANCE,  /* model_advance() */

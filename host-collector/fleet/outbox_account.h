@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Keeps the counts of an outbox in its file "account": what was written, delivered and lost, and
- * which losses are not reported yet. Not thread-safe. */
+/* Keeps the counts of an outbox in its file "account": lines that were written, delivered and lost,
+ * and losses that are not reported yet. Not thread-safe. */
 #ifndef FLEET_OUTBOX_ACCOUNT_H
 #define FLEET_OUTBOX_ACCOUNT_H
 

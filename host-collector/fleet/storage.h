@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is behind a block device of the host: the driver, the pool, the mounted file system. */
+/* Describes the storage of a block device of the host: the driver, the pool, the mounted file
+ * system. */
 #ifndef FLEET_STORAGE_H
 #define FLEET_STORAGE_H
 
@@ -10,13 +11,13 @@ struct storage {
 	char driver[32];  /* "lvm", "rbd", "iscsi", "nvme", "block" ... */
 	char server[128]; /* of a network disk or file system */
 	char pool[128];   /* a volume group, a pool of Ceph */
-	char source[256]; /* the device's name, or what is mounted */
+	char source[256]; /* name of the device, or source of the mount */
 	char mount[256];
 	char device[16]; /* MAJOR:MINOR */
 };
 
-/* Finds what is behind device number `device`, as the kernel's tracepoints give it (major << 20 |
- * minor). root: "" for this machine; a folder for tests. */
+/* Finds the storage of device number `device`, in the form of the kernel's tracepoints (major << 20
+ * | minor). root: "" for this machine; a folder for tests. */
 void storage_find(const char *root, uint32_t device, struct storage *out);
 
 #endif

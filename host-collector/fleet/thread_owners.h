@@ -15,7 +15,7 @@
 
 #include "host-collector/vm/identity.h"
 
-/* Numbers of processes (each with an open directory) and threads that are kept. */
+/* Maximum numbers of kept processes (each with an open directory) and threads. */
 enum { THREAD_OWNERS_PROCESSES = 128, THREAD_OWNERS_THREADS = 1024 };
 
 struct thread_owners;

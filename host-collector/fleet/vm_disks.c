@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The command line belongs to the VMM's user: whatever is in it, texts are cut and nothing is
- * opened that it names. */
+/* The user of the VMM controls the command line. So texts are cut, and no file that it names is
+ * opened. */
 #include "host-collector/fleet/vm_disks.h"
 
 #include <json.h>
@@ -55,7 +55,7 @@ static void unescape(char *text)
 	*to = 0;
 }
 
-/* The VMM's process. It may have mounts of its own. They are read once, when a file needs them. */
+/* The VMM's process. It may have its own mounts. They are read once, for the first file. */
 struct vmm {
 	const char *root;
 	pid_t pid;
@@ -80,8 +80,8 @@ static void mounts_read(struct vmm *vmm)
 		text[vmm->mounts_bytes] = 0;
 }
 
-/* The mount that a file of the VMM is on. Returns false if that is no file system of the network.
- */
+/* Finds the mount that contains a file of the VMM. Returns false if this is not a network file
+ * system. */
 static bool file_take(struct vmm *vmm, const char *file, struct storage *out)
 {
 	static const char *const types[] = {"nfs",  "nfs4",           "ceph",          "cifs",

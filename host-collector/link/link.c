@@ -90,8 +90,8 @@ static void hidden_note(struct guest_link *l, uint64_t now_ms)
 		l->events.note(l->events.context, hidden.kind, hidden.text);
 }
 
-/* All that a guest can cause to be logged or noted passes here: one limit for all of it. Of hidden
- * lines the last that says how the channel stands is kept, for readers act on it. */
+/* All lines and notes that a guest can cause pass through here, under one limit. Of the hidden
+ * lines, the last one about the channel's state is kept, because readers act on it. */
 static void __attribute__((format(printf, 3, 4)))
 note(struct guest_link *l, enum note_kind kind, const char *format, ...)
 {
@@ -310,7 +310,7 @@ static void on_guest_frame(struct guest_link *l, struct guest_record *r)
 
 static void on_decoder_note(struct guest_link *l, const struct message_note *said)
 {
-	/* What a decoder may say; all else is ours to say. */
+	/* The notes that a decoder may send. The link itself writes all others. */
 	enum note_kind kind = said->kind == NOTE_CHANNEL_DOWN ? NOTE_CHANNEL_DOWN : NOTE_PROTOCOL;
 
 	if (l->listens && !l->hello_known)
@@ -366,8 +366,8 @@ static void connection_up(struct guest_link *l)
 	decoder_begin(l, fd);
 }
 
-/* Somebody has connected to where we listen: whether it is the agent, the decoder finds out. False
- * if it takes no more for now; if it is only too busy, `fd` is kept for later. */
+/* Passes a new connection to the decoder, which finds out whether it is the agent's. Returns false
+ * if the decoder takes no more connections now. If it is only busy, keeps `fd` for later. */
 static bool connection_hand(struct guest_link *l, int fd)
 {
 	int err;
@@ -382,7 +382,7 @@ static bool connection_hand(struct guest_link *l, int fd)
 	return !err;
 }
 
-/* The one that was kept. False: there still is one. */
+/* Passes on the kept connection. Returns false if it must wait longer. */
 static bool kept_hand(struct guest_link *l)
 {
 	int fd = l->kept;
@@ -436,7 +436,7 @@ static void on_answer(uv_poll_t *poll, int status, int events)
 	connection_fail(l);
 }
 
-/* Has the other end gone without a word? Who comes and goes fast is not worth more. */
+/* Returns whether the other end has closed the connection without sending anything. */
 static bool is_gone(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
@@ -517,7 +517,7 @@ static void dial(struct guest_link *l)
 		connection_fail(l);
 }
 
-/* Why is nothing heard? */
+/* Returns the reason why the agent sends nothing. Static. */
 static const char *silence_explain(const struct guest_link *l)
 {
 	static const char *const causes[] = {
@@ -533,7 +533,7 @@ static const char *silence_explain(const struct guest_link *l)
 			      : "nobody who connects introduces itself as an agent";
 }
 
-/* Connected, but nobody answers: say why, once per connection. */
+/* Reports why a connection gets no answer, once per connection. */
 static void silence_check(struct guest_link *l)
 {
 	if (l->said_silence || l->connection_frames || l->now.session.frames ||

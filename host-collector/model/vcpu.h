@@ -107,7 +107,7 @@ struct vcpu {
 	struct host_ns hole_from;
 	bool presumed; /* UNSURE: presumably it has waited for a CPU since presumed_from */
 	struct host_ns presumed_from;
-	struct vcpu_span open; /* its state is what is known now */
+	struct vcpu_span open; /* its state is the currently known one */
 	bool open_hlt;         /* the wait began in a HLT exit */
 	/* An episode is the time off the CPU, from switch-out to switch-in. */
 	uint32_t episode;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Passes to observers what lies in a window of time (model_observe_within). Spans and interrupts
- * are cut to the window. Single events are passed on from the begin of the recording to the end of
- * the window, so that an analysis knows what is in progress when the window begins. At that time
- * `opened` makes the analysis forget what it has counted. So an item that consists of several
- * events counts if it ends inside the window.
+ * Passes the spans and events within a window of time to observers (model_observe_within). Spans
+ * and interrupts are cut to the window. Single events are passed on from the begin of the recording
+ * to the end of the window, so that an analysis knows what is in progress when the window begins.
+ * At that time `opened` makes the analysis forget what it has counted. So an item that consists of
+ * several events counts if it ends inside the window.
  */
 #ifndef MODEL_WINDOW_H
 #define MODEL_WINDOW_H

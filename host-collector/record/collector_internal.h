@@ -68,8 +68,8 @@ void collector_channel_plan(struct collector *c, const struct collector_options 
 /* Resolves the address and finds the key that belongs to it. Returns 0, or -errno with the reason
  * in channel.why. */
 int collector_channel_address(struct collector *c);
-/* Sets the channel up, or reports why not. A name that takes long to resolve keeps everybody
- * waiting: the longer it took, the later the next try. */
+/* Sets the channel up, or reports why not. Resolving a name blocks the loop: the longer it took,
+ * the later is the next try. */
 void collector_channel_try(struct collector *c);
 /* Closes the link and keeps its statistics. A second call does nothing. */
 void collector_channel_close(struct collector *c);

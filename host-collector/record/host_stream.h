@@ -61,7 +61,7 @@ const char *host_stream_notice(const struct host_stream *h);
 /* Writes which tracepoints this kernel does not have, and what is lost by each; "" if it has all.
  * kvm: whether the VM runs under KVM. */
 void host_stream_losses(const struct host_stream *h, bool kvm, char *out, size_t out_bytes);
-/* Returns why there are no looks although they were wanted, "" otherwise. Borrowed. */
+/* Returns the reason why requested looks are not taken, or "". Borrowed. */
 const char *host_stream_look_failed(const struct host_stream *h);
 /* Returns whether at least one chosen event is captured. */
 bool host_stream_has_events(const struct host_stream *h);

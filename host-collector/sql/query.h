@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Runs an SQL query over a recording, and writes a recording as an SQLite database. A query reads
- * only: an authorizer refuses whatever opens files, changes anything or loads code, and memory is
+ * Runs an SQL query over a recording, and writes a recording as an SQLite database. A query only
+ * reads: an authorizer refuses statements that open files, change data or load code. Memory is
  * bounded by SQL_MEMORY_BYTES.
  */
 #ifndef SQL_QUERY_H

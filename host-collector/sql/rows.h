@@ -150,7 +150,7 @@ struct sql_wanted {
 	char from[SQL_EVENT_BYTES], to[SQL_EVENT_BYTES], key[SQL_EVENT_BYTES];
 };
 
-/* Where the rows come from. */
+/* The recording that the rows come from. */
 struct sql_source {
 	const char *recording;
 	const struct narrow *narrow; /* shows these rows only; NULL: all */
@@ -168,8 +168,8 @@ enum sql_scanned { SQL_SCAN_EVENTS, SQL_SCAN_SPANS, SQL_SCAN_PAIRS };
 /* Receives a row, borrowed. NULL: no row that meets the conditions follows. */
 typedef void sql_row_take(void *context, const struct sql_row *row);
 
-/* Subscribe to a model and pass rows. Return NULL on ENOMEM, or for events if no event has the
- * name that is wanted: *none is then true. */
+/* Subscribe to a model and pass rows. Return NULL on ENOMEM, or, for events, if no event has the
+ * requested name; then *none is true. */
 struct sql_events;
 struct sql_events *sql_events_new(struct model *m, const struct sql_source *source,
 				  const struct sql_wanted *wanted, sql_row_take *take,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The table `halts`: shows what KVM's halt polling achieved, that is, how many wake-ups came while
- * KVM polled, and how much time it polled without one.
+ * The table `halts`: shows the effect of KVM's halt polling: the number of wake-ups while KVM
+ * polled, and the time that it polled without a wake-up.
  *
  * kvm_vcpu_wakeup reports the length of each halt and whether the thread slept. kvm_halt_poll_ns
  * reports each change of the polling limit. A halt that slept has first polled for the limit,

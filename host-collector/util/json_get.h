@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads members of a JSON object that somebody else wrote. `o` may be NULL or of another type: then
- * it has no members. Results are borrowed from the object.
+ * Reads members of a JSON object that another program wrote. `o` may be NULL or of another type:
+ * then it has no members. Results are borrowed from the object.
  */
 #ifndef UTIL_JSON_GET_H
 #define UTIL_JSON_GET_H

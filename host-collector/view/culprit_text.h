@@ -13,7 +13,8 @@ struct culprit_text {
 	char text[192];
 };
 struct culprit_text culprit_what_text(const struct report_culprit *c);
-/* Writes a short name of the culprit: "cpu-hog (266)", or what it is. */
+/* Writes a short name of the culprit: the name and the id, such as "cpu-hog (266)"; without a name,
+ * the kind of culprit. */
 void culprit_name(const struct report_culprit *c, char *out, size_t out_bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Writes a report as one HTML file that contains its style, scripts and data. It loads nothing and
- * works from disk. The scripts of view/page/ draw it from the data that this module writes; without
- * scripts the page shows the report's text.
+ * Writes a report as one HTML file that contains its style, scripts and data. It loads no other
+ * file and works from disk. The scripts of view/page/ draw it from the data that this module
+ * writes; without scripts the page shows the report's text.
  *
  * The size of the file is bounded: of more than PAGE_INCIDENTS_MAX incidents it shows the longest
  * and states how many it leaves out.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Writes a report as text: the first line says what happened, then one block follows for each
- * incident, then what the results are based on. Incidents of one VM that overlap and have the same
- * cause share a block.
+ * Writes a report as text: the first line states the result, then one block follows for each
+ * incident, then the data on which the results are based. Incidents of one VM that overlap and have
+ * the same cause share a block.
  *
  * This module computes nothing. It escapes every name and wraps lines (wrap.h).
  */

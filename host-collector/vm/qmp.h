@@ -30,11 +30,11 @@ void qmp_close(struct qmp *q);
 int qmp_execute(struct qmp *q, const char *command, struct json_object *arguments,
 		struct json_object **result);
 
-/* Returns the id of the process that made the socket listen (SO_PEERCRED), or -errno; -ESRCH: it is
- * not visible in this PID namespace. */
+/* Returns the id of the process that called listen() on the socket (SO_PEERCRED), or -errno;
+ * -ESRCH: it is not visible in this PID namespace. */
 pid_t qmp_peer(const struct qmp *q);
 /* Returns QEMU's version as its greeting states it, for example "QEMU 7.2.15 (Debian
- * 1:7.2+dfsg-7)"; "": it does not say. Borrowed, not escaped. */
+ * 1:7.2+dfsg-7)"; "": the greeting has none. Borrowed, not escaped. */
 const char *qmp_version(const struct qmp *q);
 /* Returns the descriptor to poll for reading. Borrowed. */
 int qmp_fd(const struct qmp *q);

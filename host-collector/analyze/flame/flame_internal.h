@@ -101,8 +101,8 @@ struct frames {
 	char text[4096]; /* memory of the names that frames_add() formats */
 };
 
-/* What the frames of a charge show, if they are only short texts. Equal keys have equal frames. All
- * bytes are set, and there is no padding. */
+/* The frames of a charge, if they are only short texts. Equal keys have equal frames. All bytes are
+ * set, and there is no padding. */
 enum { CHARGE_COMM_BYTES = 16 };
 struct charge_key {
 	enum charge { CHARGE_RUNS = 1, CHARGE_WAITS, CHARGE_SLEEPS } what;

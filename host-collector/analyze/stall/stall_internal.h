@@ -30,7 +30,7 @@ enum { STALL_RECENT_MAX = 8, STALL_CLAIMED_MAX = 4, STALL_CHAIN_SPANS = 4 };
 struct stall_recent { /* a recent interval of at least the threshold */
 	struct host_ns begin, end;
 	bool idle;
-	/* What another guest CPU may have waited for. */
+	/* The activity for whose end another guest CPU may have waited. */
 	enum guest_cpu_state kind;
 	int32_t pid;
 	uint32_t number;
@@ -52,8 +52,8 @@ struct stall_claimed { /* a window that is reported if the intervals in it are n
 	struct host_ns period;
 };
 
-/* The state of one guest CPU. What every event reads or changes comes first, so that it lies in few
- * cache lines: with many vCPUs the facts do not fit into a cache. */
+/* The state of one guest CPU. The members that every event reads or changes come first, so that
+ * they are in few cache lines. With many vCPUs, the facts do not fit into a cache. */
 struct stall_track {
 	uint32_t vm;
 	uint16_t cpu;
