@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A temporary file without a name: nothing remains of it however the program ends. */
+/* Opens a temporary file without a name, which the kernel removes when the program ends in any way.
+ */
 #ifndef PROTO_UNNAMED_FILE_H
 #define PROTO_UNNAMED_FILE_H
 
