@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who connects to the agents' socket and belongs to no VM waits, and no user can keep the others
- * out. The daemon is made up: it has no VM. */
+/* Tests the socket of the agents: a connection that belongs to no VM waits, and no user can keep
+ * the agents of others out. The daemon is simulated and has no VM. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>

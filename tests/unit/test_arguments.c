@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The agent's command line. */
+/* Tests the agent's command line. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

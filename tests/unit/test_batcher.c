@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The batcher against a kernel made of arrays: rings that overflow, slots claimed but not yet
- * written, interrupts that nest in a probe. Every frame is decoded and held against the model. */
+/* Tests the batcher with a simulated kernel: rings that overflow, slots that are claimed but not
+ * written yet, interrupts that nest in a program. Every frame is decoded and compared with the
+ * simulation. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Both backends at once over the same workload: they must record the same. Needs root, BPF and
- * perf; skips otherwise.
- */
+/* Runs both backends at once on the same workload: they must record the same events. Needs root,
+ * BPF and perf; skips otherwise. */
 #include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_compare.h"
 

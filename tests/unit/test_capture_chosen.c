@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Events that the user chose against the running kernel: names and fields are resolved, hits are
- * those that tracefs shows, filters keep what their expression is true for, a flood is limited and
- * counted, and tasks of no VM can be watched. With the argument "perf", by perf instead of BPF.
- * Needs root; skips otherwise.
- */
+/* Tests events that the user chose on the running kernel: names and fields are resolved, hits
+ * are those that tracefs shows, filters keep the hits for which their expression is true, a flood
+ * is limited and counted, and tasks of no VM can be watched. With the argument "perf", tests the
+ * perf backend instead of BPF. Needs root; skips otherwise. */
 #include "tests/unit/capture_log.h"
 #include "tests/unit/usdt_probe.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Guest capture against the running kernel. Needs root, and BPF or perf; skips what does not work.
- * Other programs run meanwhile, so tests look only at threads of their own.
+/* Tests the guest capture on the running kernel. Needs root, and BPF or perf; skips the tests
+ * that cannot run. Other programs run at the same time, so the tests check only their own threads.
  */
 #include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_log.h"

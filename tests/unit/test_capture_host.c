@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Host capture against the running kernel, with processes of our own in the place of VMs. Needs
- * root and BPF, or perf; skips otherwise.
- */
+/* Tests the host capture on the running kernel, with processes of this test in place of VMs.
+ * Needs root and BPF, or perf; skips otherwise. */
 #include <inttypes.h>
 #include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_log.h"

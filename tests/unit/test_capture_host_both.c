@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * A host's capture by both backends at once, with processes of our own in the place of VMs: they
- * must record the same. Needs root, BPF and perf, and /dev/kvm for KVM's events; skips otherwise
- * what does.
- */
+/* Runs the host capture through both backends at once, with processes of this test in place of
+ * VMs: they must record the same events. Needs root, BPF and perf, and /dev/kvm for the events of
+ * KVM; skips the tests that cannot run. */
 #include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_compare.h"
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Looks against the running kernel: a thread that spins without a switch is looked at while nothing
- * is scheduled on its CPU, one that switches often only while much is; in a guest's capture, too.
- * Tasks of real-time priority, so that no other task of this machine runs between. Needs root and
- * BPF; skips otherwise.
- */
+/* Tests looks on the running kernel. The condition is the number of switches on a CPU: a thread
+ * that spins is found if the number must be 0, a thread that switches often if it must be large.
+ * The same holds for a guest capture. The threads have real-time priority, so that no other task
+ * runs between. Needs root and BPF; skips otherwise. */
 #include "tests/unit/capture_log.h"
 
 #include "bpf/chosen/look_condition.h"

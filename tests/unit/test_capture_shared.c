@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * One host capture for many users: who gets which event (by a script of events), and against the
- * running kernel, with processes in the place of VMs: each user gets its own and nothing else's,
- * totals are exact when the rings overflow, users come and go, and nothing stays. What a single
- * user gets is tested by test_capture_host. Needs root and BPF for all but the first tests.
+/* Tests one host capture for several users. With a script of events: which user gets which
+ * event. On the running kernel, with processes in place of VMs: each user gets its own events only,
+ * totals are exact when the rings overflow, users join and leave, and no program stays loaded.
+ * test_capture_host tests the events of a single user. All but the first tests need root and BPF.
  */
 #include "tests/unit/capture_log.h"
 

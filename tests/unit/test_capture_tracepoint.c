@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * KVM's tracepoints through the host capture. Needs root, BPF or perf, and /dev/kvm; skips
- * otherwise what does. The guest is one instruction in real mode, so that exits can be counted
- * exactly.
- */
+/* Tests KVM's tracepoints in the host capture. Needs root, BPF or perf, and /dev/kvm; skips the
+ * tests that cannot run. The guest is one instruction in real mode, so the number of exits is known
+ * exactly. */
 #include "bpf/backend/capture_open.h"
 #include "tests/unit/capture_log.h"
 

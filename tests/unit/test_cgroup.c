@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A tree of files stands in for /proc and two cgroup mounts; its counters move by hand. */
+/* Tests the reading of cgroups, with a tree of files in place of /proc and of two cgroup mounts.
+ * The test changes the counters. */
 #include <errno.h>
 #include <ftw.h>
 #include <setjmp.h>

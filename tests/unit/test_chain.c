@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Interrupt chains: each source, stage and place. */
+/* Tests interrupt chains: each source, each stage, and each place of the latency. */
 #include "host-collector/analyze/chain/chain_internal.h"
 #include "tests/unit/chain_script.h"
 

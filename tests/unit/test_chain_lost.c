@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Interrupt chains: what is late, what is lost, and what nobody can know. */
+/* Tests late and lost interrupts, and those about which the events cannot decide. */
 #include "tests/unit/chain_script.h"
 
 /* Both the injection and the handler may be in a gap: the next accept begins a chain of its own,

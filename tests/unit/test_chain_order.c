@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Interrupt chains where the clocks put things in another order than they had. */
+/* Tests interrupt chains whose events have another order by their stamps than in reality, within
+ * the clocks' error. */
 #include "tests/unit/chain_script.h"
 
 /* With the interrupt pending the vCPU is preempted, and then sleeps in an exit: what it waited for

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Addresses, and a channel's life on a unix socket: up, bytes, down, up again. */
+/* Tests addresses, and the life of a channel on a Unix socket: up, bytes, down, up again. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>

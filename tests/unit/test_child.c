@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Programs that the daemon starts: what they get, and how their end is seen. */
+/* Tests the programs that the daemon starts: their descriptors and environment, and how the
+ * daemon learns of their end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

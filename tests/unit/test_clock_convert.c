@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* TSC scaling and pvclock, against numbers that were computed with Python's integers. */
+/* Compares TSC scaling and pvclock with values that Python's integers gave. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

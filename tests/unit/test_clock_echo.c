@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Echo sync: the truth stays inside, the interval is worth having, steps become epochs. */
+/* Tests echo sync: the interval contains the true time and is narrow, and a step begins a new
+ * epoch. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* `clock eval` computes all clocks of one instant, and refuses malformed parameters. */
+/* Tests `clock eval`: it computes all clocks of one instant, and refuses malformed parameters.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

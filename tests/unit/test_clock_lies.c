@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * A guest that answers round trips falsely: three stalls of known cause, two of the host's making
- * and one of the guest's own, and every lie about when. Whatever the guest claims, no stall of its
- * own becomes the host's, the host's own stalls keep their verdicts and times, and no small error
- * is claimed for times that nothing proves.
+/* Tests a guest that gives false answers to round trips, with three stalls of known cause: two
+ * of the host's and one of the guest's own. For each lie, no stall of the guest becomes the host's,
+ * the host's stalls keep their verdicts and times, and no small error is stated for unproven times.
  */
 #include <setjmp.h>
 #include <stdarg.h>

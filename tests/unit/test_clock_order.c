@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What order alone proves: the truth lies inside for a clock of any rate, and a steady clock with a
- * few steps is not called unsteady. */
+/* Tests conversions that use only the order of the round trips: the interval contains the true
+ * time for a clock of any rate, and a steady clock with a few steps does not count as unsteady. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Host TSC to CLOCK_MONOTONIC_RAW and back. */
+/* Tests the conversion from host TSC to CLOCK_MONOTONIC_RAW and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

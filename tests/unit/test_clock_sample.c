@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* This machine's clocks, and CLOCK_MONOTONIC stamps mapped to TSC. */
+/* Tests samples of this machine's clocks, and the conversion of CLOCK_MONOTONIC stamps to TSC.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

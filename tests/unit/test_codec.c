@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the batch codec promises: events come back as they were, and nothing else comes back. */
+/* Tests the batch codec: decoding returns exactly the encoded events. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Gates: what moved is told from chance, and what has no data does not pass. */
+/* Tests gates: a figure moves only if chance is unlikely, and a gate without data does not pass.
+ */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

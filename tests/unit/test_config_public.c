@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The configuration for strangers: only valid numbers and choices are shown. */
+/* Tests the public form of the configuration: it shows only valid numbers and choices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

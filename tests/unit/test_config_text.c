@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a guest's agent is asked for, in words: read from options, and told to people. */
+/* Tests the text form of the agent's configuration: parsing options, and writing it for users.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

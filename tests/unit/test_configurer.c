@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a host may have of a guest's agent: the owner's limits, the pace, the budgets. */
+/* Tests which requests of a host the agent follows: the owner's limits, the rate of requests,
+ * the budgets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What batches say about each other: continued, lost between, told again, or a sender's new life.
- */
+/* Tests the relation of a batch to the earlier ones: a continuation, a loss between them, a
+ * repetition, or a restarted sender. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * What a report says of how much it has seen: each sentence from a story of which that is known.
- * That nothing was found is said only of vCPUs that were observed.
- */
+/* Tests the statements of a report about its coverage, with stories whose coverage is known. The
+ * report says that a vCPU had no stall only if the vCPU was observed. */
 #include <stdlib.h>
 
 #include "host-collector/analyze/stall/builder.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Followed threads that wait for a CPU: counted for their user from when they could run until they
- * do. */
+/* Tests the count of followed threads that wait for a CPU: each counts for its user from the
+ * time at which it is ready to run until it runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

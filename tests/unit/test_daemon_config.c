@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The daemon's configuration: what is good is taken, what is wrong is said with its line. */
+/* Tests the daemon's configuration: valid values are taken, and an error names its line. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

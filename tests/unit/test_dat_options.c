@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a trace.dat says about its host or its guest is read from both versions of the format, and
- * is refused where it contradicts itself or the other file. The files are made by hand. */
+/* Tests the options of trace.dat about its host or its guest: they are read from both versions
+ * of the format, and refused if they contradict each other or the other file. The test writes the
+ * files. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Between a decoder and the collector: what a confined process cannot do, what a writer that has
- * gone mad can do to the reader of the ring (nothing), and that a frame survives the way. */
+/* Tests the border between a decoder and the collector: the operations that a confined process
+ * cannot do, arbitrary writes to the ring (which do not harm the reader), and the transfer of
+ * frames. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

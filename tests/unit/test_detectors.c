@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Of each stall, every detector says that it saw it, or why not. */
+/* Tests that for each stall every detector states whether it found the stall, or why not. */
 #include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* VMs by the descriptors that their processes hold, in a made-up /proc: who runs which vCPU, and
- * what the VMM calls the VM. */
+/* Tests the search for VMs by the descriptors of processes, in a simulated /proc: the thread of
+ * each vCPU, and the name that the VMM gives the VM. */
 #include <errno.h>
 #include <ftw.h>
 #include <setjmp.h>

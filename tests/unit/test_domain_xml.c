@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whose VM a domain of libvirt is, from the metadata that Nova and KubeVirt write. The XML is
- * written for this test after their sources. */
+/* Tests the owner of a libvirt domain, from the metadata of Nova and KubeVirt. The XML was
+ * written for this test, after the sources of both. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the event catalogue promises: its rows are in order, their fields lie apart from each other,
- * and accessors, tables and the struct agree. */
+/* Tests the event catalogue: its rows are in order, the fields of an event do not overlap, and
+ * accessors, tables and the struct agree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

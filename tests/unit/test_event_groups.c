@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Events counted by the value of an expression: counts, sums, distributions, intervals. */
+/* Tests events that are grouped by the value of an expression: counts, sums, distributions,
+ * intervals. */
 #include "host-collector/analyze/event/event_groups.h"
 #include "tests/unit/model_script.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a guest's owner lets a host ask for, and what leaves of a pointer. */
+/* Tests the events that a guest's owner allows a host to request, and the hashing of pointers.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

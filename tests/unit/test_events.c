@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Events that a user names, as lines: the values of their fields on both sides. */
+/* Tests the lines of events that a user names: the values of their fields on both sides. */
 #include <stdlib.h>
 #include <unistd.h>
 

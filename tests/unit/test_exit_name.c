@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Names of exit reasons: the kernel's, and back from every name that was ever written. */
+/* Tests the names of exit reasons: those of the kernel, and all names that other tools and
+ * earlier versions have written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

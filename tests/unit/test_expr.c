@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The language of filters and keys, and the texts that name events. */
+/* Tests the language of filters and keys, and the texts that name events. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

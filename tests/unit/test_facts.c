@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Facts that begin again have nothing left of the interval before, whatever it contained. */
+/* Tests that facts_begin_again() leaves no data of the earlier interval. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

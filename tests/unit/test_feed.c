@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which VM a command line means. */
+/* Tests which VM a command line selects. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Run delay, the bill to guest tasks and interrupts: told in stories whose figures are known. */
+/* Tests the tables of run delay, of the time of guest tasks and of interrupts, with stories
+ * whose figures are known. */
 #include <stdlib.h>
 
 #include "host-collector/tables/bill.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Flame graphs' data: one story whose every microsecond is known, told as each kind; and simulated
- * recordings, with losses and without, where no time of any thread may be missing or double.
- */
+/* Tests the data of flame graphs: one story of which every microsecond is known, in each kind;
+ * and simulated recordings with and without losses, in which no time of a thread may be missing or
+ * counted twice. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

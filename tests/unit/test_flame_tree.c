@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Trees of stacks, what of their difference is chance, and the graph that is drawn of them. */
+/* Tests trees of stacks, the decision which differences may be chance, and the graph that is
+ * drawn. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

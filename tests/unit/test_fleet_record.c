@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The records for a fleet: each line has the fields of its schema, keeps its bound whatever a guest
- * or another user chose as a name, and has the same id whenever it is made. */
+/* Tests the records for a fleet: each line has the fields of its schema, stays within its bound
+ * for any names that guests or users choose, and always has the same id. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Which older frames the flight recorder's ring keeps, read back from the recording it writes.
- */
+/* Tests which older frames the flight recorder's ring keeps, by reading the recording that it
+ * writes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

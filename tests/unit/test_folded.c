@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Folded stacks: what goes in comes out once, in order, in the text that other tools read. */
+/* Tests folded stacks: each stack is written once, in order, in the text that other tools read.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which VM a thread belongs to, and whose exits the kernel counted. */
+/* Tests which VM a thread belongs to, and the exits that the kernel counted for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

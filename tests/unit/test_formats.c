@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The tracepoints' records of other kernels (tests/golden/formats, labelled with their origin):
- * each field is read from its own place, and what a kernel does not have is reported as missing. */
+/* Tests the records of other kernels' tracepoints (tests/golden/formats, labelled with their
+ * origin): each field is read from its own place, and a missing one is reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What frames promise: a good frame is found in any stream, and nothing else is. */
+/* Tests the frame reader: it finds exactly the valid frames of any stream. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

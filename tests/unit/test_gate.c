@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The gate of a listening channel by itself: who is closed for whom, and when. */
+/* Tests the gate of a listening channel: which connections are closed in favour of others, and
+ * when. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The wire format does not move: files written once (`test_golden --write DIR`) must still decode
- * to the same content, and what is written today must be the same bytes. Compressed payloads are
- * compared after decompression only: zstd's versions may compress differently.
+ * Tests that the wire format is unchanged: stored files (`test_golden --write DIR`) decode to the
+ * same content, and the content encodes to the same bytes. Compressed payloads are compared after
+ * decompression, because versions of zstd may compress differently.
  *
- * A failure here means that older recordings and agents are no longer understood. Rewriting the
- * files is right only together with a new VS_FRAME_VERSION or before the first release.
+ * If this test fails, older recordings and agents can no longer be read. Write the files anew only
+ * with a new VS_FRAME_VERSION.
  */
 #include <errno.h>
 #include <fcntl.h>

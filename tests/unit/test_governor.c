@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* When detail is given up, and when it comes back. */
+/* Tests when the daemon switches from detail to summary, and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

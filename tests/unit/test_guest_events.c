@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Events that a host asks an agent for: what the policy and this kernel make of a request, with a
- * capture that the test plays and with a real one. Names and fields come from this kernel's
- * tracefs; skips without.
- */
+/* Tests events that a host requests of an agent: the effect of the policy and of this kernel,
+ * with a simulated capture and with a real one. Names and fields come from this kernel's tracefs;
+ * skips without it. */
 #include "tests/unit/capture_log.h"
 
 #include "bpf/capture/capture_event.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The host's side of the protocol against a made-up agent: round trips are paired, damage costs
- * the damaged frames only, replays and foreign protocols are dropped, and each is said once. */
+/* Tests the host's side of the protocol with a simulated agent: round trips are paired, damaged
+ * bytes cost only the damaged frames, replays and other protocols are dropped, and each problem is
+ * reported once. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stacks of tasks, sampled and where they go to sleep: this process's own, on this kernel. */
+/* Tests stacks of tasks, sampled and where they go to sleep: those of this process, on this
+ * kernel. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What KVM's polling of halted vCPUs was worth. */
+/* Tests the figures of KVM's halt polling. */
 #include "host-collector/tables/halts.h"
 #include "tests/unit/model_script.h"
 

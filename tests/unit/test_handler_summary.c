@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which handlers stay untold: stories of one CPU, a letter an event. */
+/* Tests which handlers are aggregated, with stories of one CPU: each event is one letter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What one thread hands over, the other takes, whole and in order; settling waits for it. */
+/* Tests the handover of events from one thread to another: complete and in order; settling waits
+ * for the other thread. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

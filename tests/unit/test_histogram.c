@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Quantiles against exact ones on heavy-tailed samples; merging in any order; the extremes. */
+/* Compares quantiles with exact ones on samples with heavy tails; tests merging in any order,
+ * and extreme values. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

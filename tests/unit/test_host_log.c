@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Lines as the kernels' sources print them, and lines that only resemble them. */
+/* Tests the recognition of lines of the kernel's log: lines in the form of the kernels' sources,
+ * and lines that only look similar. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The host's stream, with a stand-in for the kernel: it introduces itself first, its frames are in
- * the order of their numbers, promises hold, and stacks come after the drain that brought them. */
+/* Tests the host stream with a simulated kernel: it begins with HELLO, its frames are numbered
+ * in order, no event is older than the watermark, and stacks follow the drain that delivered them.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The sockets of a VMM that carries its guest's vsock: where they may be made, who may connect,
- * what a VMM's answer may be, and how they are found. This test plays the VMM, and strangers. */
+/* Tests the sockets of a VMM that carries its guest's vsock: where they may be created, who may
+ * connect, which answers of the VMM are valid, and how they are found. The test plays the VMM and
+ * other processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What a VM that does nothing costs: its tables are touched only where they are used, and a stretch
- * that goes on costs by the vCPUs that the VM has, not by those that it could have.
- */
+/* Tests the cost of an idle VM: it uses only the necessary memory of its tables, and a
+ * continuing run interval costs in proportion to the vCPUs that the VM has, not to the possible
+ * number. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

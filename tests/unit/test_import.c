@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Text of other tracers becomes the events that it tells; what it does not tell is counted. */
+/* Tests that text of other tracers becomes the right events, and that lines without an event are
+ * counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The texts of KVM's tracepoints become the fields that the tracepoints have. */
+/* Tests that the texts of KVM's tracepoints become the fields of these tracepoints. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

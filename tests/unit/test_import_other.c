@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Events without a type of ours: what their texts give, what their descriptions say, the bounds. */
+/* Tests imported events for which vcpuscope has no type: their values, their descriptions, and
+ * the bounds. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

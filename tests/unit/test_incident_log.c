@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* `vcpuscope incidents` reads what hosts of many versions, and anybody else, put into segments. */
+/* Tests that `vcpuscope incidents` reads segments of hosts with other versions, and arbitrary
+ * files. */
 #include <errno.h>
 #include <json.h>
 #include <setjmp.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Incidents: the evidence of each is saved at once, its reports come from a queue, and a VM's flood
- * costs only that VM. This program is its own `vcpuscope report`: it copies the recording.
- */
+/* Tests incidents: the evidence of each is saved at once, its reports come from a queue, and
+ * many incidents of one VM delay only this VM. This program is also its own `vcpuscope report`,
+ * which copies the recording. */
 #include <dirent.h>
 #include <errno.h>
 #include <json.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Kernel addresses get the name of the code symbol they lie in. */
+/* Tests that a kernel address gets the name of the code symbol that contains it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What doctor says of a kernel without BTF, without tracefs, under lockdown, and without rights.
- * The kernel's files are simulated: a folder with files of the test. */
+/* Tests the doctors' text about a kernel without BTF, without tracefs, under lockdown, and
+ * without rights. A folder with files of the test simulates the kernel's files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* VMs that the search for KVM's descriptors finds are attached, named, limited and reported as
- * kvm_feed.h says. The search, the daemon and the time are made up. */
+/* Tests that VMs found by KVM's descriptors are attached, named, limited and reported as
+ * kvm_feed.h says. The search, the daemon and the time are simulated. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The link on real sockets: it finds an agent that is there, waits for one that is not, comes back
- * after a break, explains a port that is held by another, and survives whatever bytes it gets. */
+/* Tests the link on real sockets: it finds a present agent, waits for an absent one, connects
+ * again, explains a port that another client uses, and accepts any bytes without harm. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Scenes played frame by frame, as `watch` gets them: what is said, and when, by the scene's clock.
- */
+/* Plays scenes frame by frame, as `watch` gets them, and checks each message and its time on the
+ * scene's clock. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A kernel that is locked down is told from one that refuses a program. */
+/* Tests that a locked-down kernel is distinguished from one whose verifier refuses a program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How much a peer may cause to be logged, and that a log nobody reads holds up nobody. */
+/* Tests the limit of lines that a peer can cause in the log, and that a log without a reader
+ * blocks nothing. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The condition of looks: which tracepoints it counts, which tests the kernel runs, and what each
- * mistake is called. An evaluator of our own runs the tests. */
+/* Tests the condition of looks: the tracepoints that it counts, the tests that the kernel runs,
+ * and the message for each mistake. The test has its own evaluator for the tests. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

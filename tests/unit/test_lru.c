@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The bounded index agrees with a naive list that keeps the most recent keys. */
+/* Compares the bounded index with a simple list that keeps the most recent keys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

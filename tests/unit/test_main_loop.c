@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The event loop that record, watch, top, the daemon and the agent share. */
+/* Tests the event loop that record, watch, top, the daemon and the agent share. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

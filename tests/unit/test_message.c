@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Messages come back as they were sent, bounded; what breaks a bound or makes no sense does not. */
+/* Tests messages: they are received as they were sent, within their bounds; invalid ones are
+ * refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

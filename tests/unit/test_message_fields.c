@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Every row of the catalogue of messages does what it must: each field of the wire has a row, and
- * each bound, named here once more, is applied to what a peer sends and to what a decoder process
- * writes. A row that loses its bound, and a bound that nobody named here, fail.
- */
+/* Tests every row of the catalogue of messages: each field of the wire has a row, and each bound
+ * (listed here again) is applied to messages of a peer and of a decoder process. The test fails if
+ * a row loses its bound, or if a bound is not listed here. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Metrics: counters add up, the page keeps its form whatever a VM is called. */
+/* Tests metrics: counters add up, and the page stays valid for any name of a VM. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The state machines: stories with known spans, to the microsecond. */
+/* Tests the state machines, with stories whose spans are known to the microsecond. */
 #include "tests/unit/model_script.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* An observer that is told by a thread of its own hears what the others hear, in the same order. */
+/* Tests that an observer on its own thread gets the same calls as the others, in the same order.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

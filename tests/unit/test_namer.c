@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The processes that name stacks: a namer that a file kills, hangs or fills is replaced, that file
- * is not read again, and everybody else's stacks are named as before; the asker never waits. The
- * namer has no rights, and gets the mapped files themselves, whatever lies at their paths.
+ * Tests the processes that name stacks. If a file kills, blocks or fills the namer, the namer is
+ * replaced, this file is not read again, and the stacks of other processes are named as before. The
+ * asking process never waits. The namer has no rights, and receives descriptors of the mapped
+ * files, whatever is at their paths.
  *
- * The body of these tests does what the first word of the mapped file says.
+ * The body of these tests executes the first word of the mapped file.
  */
 #include <errno.h>
 #include <fcntl.h>

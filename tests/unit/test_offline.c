@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Guest CPUs that are taken offline, come back, or lose their vCPU: none of it is a stall, and none
- * of it hides one. */
+/* Tests guest CPUs that are taken offline, come back, or lose their vCPU: none of this is a
+ * stall or hides one. */
 #include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Command lines: every row of a table parses, and every mistake is named in the message. */
+/* Tests command lines: every row of a table is parsed, and every mistake is named in the
+ * message. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

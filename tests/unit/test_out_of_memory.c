@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * `report` when memory runs out: each allocation of our own code fails in turn, in a process of its
- * own. It ends with an error and a message, or makes the whole report; never by a signal, and never
- * with a part of a report as if that were all. The linker gives us the calls (--wrap).
+ * Tests `report` when memory runs out. Each allocation of the project's code fails in turn, in a
+ * separate process (the linker's --wrap replaces the calls). The process must end with an error and
+ * a message, or write the complete report. It must not end by a signal or write a part of a report
+ * as if it were complete.
  *
- * With VCPUSCOPE_TEST_FULL=1 every allocation fails. Otherwise every QUICK_STEP-th does, from
- * another first one each day, so that QUICK_STEP days try all of them.
+ * With VCPUSCOPE_TEST_FULL=1 every allocation fails. Otherwise every QUICK_STEP-th one fails,
+ * beginning with another one each day, so that QUICK_STEP days test all of them.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The outbox: whatever happens to the processes, the shipper and the disk, each line is delivered
- * or counted as lost. The writer is killed at any time; so is a shipper, which here is a loop in
- * another process. VCPUSCOPE_TEST_FULL=1: 200 kills of each.
- */
+/* Tests the outbox: each line is delivered or counted as lost, whatever happens to the
+ * processes, the shipper and the disk. The writer is killed at any time, and so is a shipper, which
+ * is a loop in another process. VCPUSCOPE_TEST_FULL=1: 200 kills of each. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Segments of the outbox that the disk refuses to complete: fsync() and rename() of this process
- * fail as the test says. They are tried again, count in the budget, and what is dropped is counted
- * as lost.
- */
+/* Tests segments that the disk refuses to complete: fsync() and rename() of this process fail as
+ * the test chooses. The segments are tried again and count in the budget; dropped lines are counted
+ * as lost. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

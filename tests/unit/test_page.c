@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The HTML report: what it holds, how large it may get, and that no name can leave its place. */
+/* Tests the HTML report: its content, its largest size, and that names cannot contain markup. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Hot ranges of a guest's memory, and retries that are none on a device's registers. */
+/* Tests hot ranges of a guest's memory, and that faults on a device's registers do not count as
+ * retries. */
 #include "host-collector/tables/page_faults.h"
 #include "tests/unit/model_script.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Pairs that the user named, as evidence of a stall: those of its vCPU that overlap it, and no
- * others; the longest, their number, and not more lines than fit. */
+/* Tests pairs that the user named as evidence of a stall: only those of its vCPU that overlap
+ * it, the longest of them, their number, and a bounded number of lines. */
 #include "host-collector/engine/pair_evidence.h"
 #include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"

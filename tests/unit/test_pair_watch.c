@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Pairs that a configuration names, in a live model: what is counted and reported, and events that
- * become known while others flow. */
+/* Tests pairs that a configuration names, in a live model: counts and reports, and events that
+ * become known while other events arrive. */
 #include <errno.h>
 #include <stdlib.h>
 

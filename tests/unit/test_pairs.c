@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Pairs of events: which belong together, what is counted, where the time went. */
+/* Tests pairs of events: which events belong together, the counts, and where the time went. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the replay of perf's records says of those that perf left out: this process is the thread
- * that is followed, the records are made up. */
+/* Tests the conclusions from perf's records about records that perf omitted. This process is the
+ * followed thread; the records are generated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Scenes written by synth.c through the pipeline into the real model: what was scripted must come
- * out at the scripted times, within the stated error, whatever the guest's clock reads.
- */
+/* Plays scenes of synth.c through the pipeline into the real model: each scripted event must
+ * come at its scripted time, within the stated error, for any value of the guest's clock. */
 #include "proto/recording.h"
 #include "tests/unit/pipeline_play.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * A guest's kernel boots again inside a recording. What either boot's kernel recorded lies where it
- * happened, whatever its TSC did meanwhile, and tasks of one boot are not those of the other.
- */
+/* Tests a recording in which the guest's kernel boots again: the events of both boots are at
+ * their true times, whatever the TSC does, and tasks of one boot are not taken for those of the
+ * other. */
 #include <stdio.h>
 
 #include "proto/recording.h"

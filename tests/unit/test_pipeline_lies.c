@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a guest may not say, or says too often or wrongly: it harms nobody but itself. */
+/* Tests statements that a guest may not make, or makes too often or falsely: they harm only this
+ * guest. */
 #include "host-collector/analyze/stall/builder.h"
 #include "host-collector/engine/account.h"
 #include "proto/recording.h"

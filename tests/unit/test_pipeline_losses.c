@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What does not arrive, arrives twice or late: it is counted, and leaves gaps where it was. */
+/* Tests events that do not arrive, arrive twice or late: they are counted, and the time of lost
+ * ones is unknown. */
 #include "tests/unit/pipeline_play.h"
 
 #include "proto/codec.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The VMM pauses the VM: its clock stands still, its TSC does not, and its agent maps the stamps of
- * that drain by a straight line over the pause. Each event comes out on its own side of the pause,
- * with a small bound, if the recording holds the kvmclock lines around it; if not, the bound says
- * so.
- */
+/* Tests a pause of the VM by its VMM: the clock stops, the TSC does not, and the agent converts
+ * the stamps of this drain with a straight line over the pause. If the recording has the kvmclock
+ * lines before and after the pause, each event is on its own side of the pause, with a small bound.
+ * Otherwise the bound covers the pause. */
 #include "proto/recording.h"
 #include "tests/unit/pipeline_play.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Guest events held against when their vCPU was in the guest. */
+/* Compares guest events with the times at which their vCPU was in the guest. */
 #include "tests/unit/model_script.h"
 
 enum { ERR_US = 5 };

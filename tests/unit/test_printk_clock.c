@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A guest's printk clock: the interval told must contain the truth, also around a step. */
+/* Tests a guest's printk clock: the interval must contain the true time, also around a step. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Progress appears on a terminal, after a second, and is erased at the end. */
+/* Tests that progress is shown on a terminal after one second, and erased at the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What KVM's data say about the protection of a VM. No machine of ours has such VMs: the data are
- * made up, after the structs of Linux 5.10 to 6.18. */
+/* Tests which protection of a VM KVM's data show. The data are generated after the structs of
+ * Linux 5.10 to 6.18, because no test machine has such VMs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The guest's own pvclock page: taken when it is one, refused when it is not. */
+/* Tests the guest's pvclock page: it is used if it is valid, and refused otherwise. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

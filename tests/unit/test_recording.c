@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A recording gives back every whole entry, whatever happened to the file. */
+/* Tests that every complete entry of a recording can be read, whatever happened to the file. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Frames without names: of every text of every message, only the listed ones pass. */
+/* Tests that of the texts of all messages, only the listed ones remain in redacted frames. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A recording cut anywhere or damaged anywhere is replayed as far as it is whole. */
+/* Tests that a recording that is cut or damaged anywhere is replayed as far as it is intact. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * `vcpuscope report` from end to end on written recordings: scripted stalls come out with their
- * verdict, their culprit and a breakdown that is exact; healthy scenes come out empty.
- */
+/* Tests `vcpuscope report` on written recordings: it finds scripted stalls with their verdict,
+ * culprit and exact breakdown, and no stall in healthy scenes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

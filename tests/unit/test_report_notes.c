@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a report says before its first stall: a guest that rebooted, a wall clock that was set,
- * times that nothing proves. */
+/* Tests the notes of a report before its first stall: a guest that rebooted, a wall clock that
+ * was set, unproven times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What `report TABLE` can be asked for, and that every table can be drawn, split and cut. */
+/* Tests the arguments of `report TABLE`, and that every table can be printed, split and cut. */
 #include <stdlib.h>
 
 #include "host-collector/tables/report_tables.h"

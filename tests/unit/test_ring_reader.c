@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The reader of a ring against a ring that the test writes as the probes do. No kernel needed. */
+/* Tests the reader of a ring with a ring that the test writes as the BPF programs do. Needs no
+ * kernel support. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

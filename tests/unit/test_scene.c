@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What timelines and heat maps are drawn from: rows and arrows of an incident, latencies by time.
- */
+/* Tests the data of timelines and heat maps: rows and arrows of an incident, latencies over
+ * time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

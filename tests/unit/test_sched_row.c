@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A CPU's switches in a trace: readers drop the oldest, so it is there twice, whenever it comes. */
+/* Tests a CPU's switches in a trace: readers drop the oldest, so it is written twice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The agent's half of the protocol, fed by a host made of a frame writer. */
+/* Tests the agent's side of the protocol, with frames from a frame writer in place of a host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

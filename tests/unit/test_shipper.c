@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The shipper: exit code 0 is delivered and anything else is later, in order, without a shell,
- * within its time, through kills of the shipper. VCPUSCOPE_TEST_FULL=1: 200 kills.
- */
+/* Tests the shipper: exit code 0 means delivered, any other code means a later attempt; in
+ * order, without a shell, within the time limit, and when the shipper is killed.
+ * VCPUSCOPE_TEST_FULL=1: 200 kills. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The events that the user chose, as evidence of a stall: those of its vCPU and in its time, and no
- * others; as many as fit, and the number of the rest. */
+/* Tests events that the user chose as evidence of a stall: only those of its vCPU and its time,
+ * as many as fit, and the number of the others. */
 #include "host-collector/analyze/stall/facts.h"
 #include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"

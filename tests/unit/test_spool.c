@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Recordings follow each other within their budget, however much of the past each begins with. The
- * VMs are this program's: whatever spool.c asks watched_vm.h is answered here.
- */
+/* Tests that recordings follow each other within their budget, however much of the past each
+ * begins with. This program stands for the VMs: it implements the functions of watched_vm.h that
+ * spool.c calls. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Raw stack records become named stacks, each told once, and events that lie inside the waits they
- * explain; a flood of them is bounded. */
+/* Tests that raw stack records become named stacks, each of which is written once, and events
+ * within the waits that they explain; the number of stacks is limited. */
 #include <errno.h>
 #include <signal.h>
 #include <setjmp.h>

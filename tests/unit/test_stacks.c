@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stacks by key: ids of different processes stay apart, and what a guest may keep is bounded. */
+/* Tests stacks by key: equal ids of different processes are different stacks, and the memory for
+ * the stacks of a guest is bounded. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

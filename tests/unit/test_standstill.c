@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* No stamp lies inside a pause of its VM, unless it insists. */
+/* Tests that no stamp is inside a pause of its VM, unless its bound proves that it is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What does not add up is named with its numbers, loses its verdict, and hides nothing else. */
+/* Tests that times that do not add up are reported with their numbers, that their incident loses
+ * its verdict, and that no other error is hidden. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Steal as the guest accounts it, held against the vCPU's run delay at the time of the readings. */
+/* Compares the steal that a guest reports with the vCPU's run delay between the same readings.
+ */
 #include <errno.h>
 
 #include "host-collector/tables/steal.h"

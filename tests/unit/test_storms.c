@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Storms: many waits of a vCPU, each shorter than the threshold. Which are incidents, which are a
- * fair share of a pCPU, what samples of their stacks say, and that no time is told twice beside the
- * stretches of a guest's tasks. */
+/* Tests storms, which are many waits of a vCPU, each shorter than the threshold: which of them
+ * are incidents, which are a fair share of a pCPU, and what samples of their stacks show. No time
+ * is reported both for a storm and for a run interval of a guest's task. */
 #include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The strip of time that a report draws for an incident. */
+/* Tests the strip of time that a report draws for an incident. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One table in its three dresses; what a guest chose to call a task cannot break any of them. */
+/* Tests a table in its three formats, with names of tasks that a guest chose to break them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

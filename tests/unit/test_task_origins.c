@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where tasks come from: of this machine's own /proc, and of a tree of files that stands in for it.
+/* Tests where tasks come from, with this machine's /proc, and with a tree of files in its place.
  */
 #include <errno.h>
 #include <ftw.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The processes of threads: what was read is used again, but never for another process that has the
+/* Tests the processes of threads: read data are used again, but not for another process with the
  * same number, nor for a thread that moved. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Late ticks: the host's part and what is left. */
+/* Tests late ticks: the host's part of their delay, and the rest. */
 #include "host-collector/tables/ticks.h"
 #include "tests/unit/model_script.h"
 
@@ -7,8 +7,9 @@ enum { TASK = 42, HOG = 500 };
 
 #define TICK(T_US) IRQ(T_US, 0, VECTOR_ENTRY, TASK, VS_VECTOR_LOCAL_TIMER)
 
-/* Ticks of 4 ms: due at 16 ms, it comes 6 ms late, 4 of them behind a hog; due at 34 and 38 in
- * time; due at 42, it comes 3 ms late, the vCPU running. Then the CPU idles. */
+/* Ticks of 4 ms. The tick due at 16 ms comes 6 ms late; a hog has the pCPU for 4 ms of these. The
+ * ticks due at 34 and 38 ms come in time. The tick due at 42 ms comes 3 ms late while the vCPU
+ * runs. Then the CPU idles. */
 static const struct timeline_event story[] = {
 	SWITCH(HOST, 0, 0, 0, TID0, 0),
 	SWITCH(VM, 1, 0, 0, TASK, 0),

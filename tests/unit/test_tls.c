@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* TLS from the agent's channel to the collector's link, over a real socket and through real relay
- * and decoder processes: who knows the key is heard, all others are refused in one line. */
+/* Tests TLS from the agent's channel to the collector's link, over a real socket and with real
+ * relay and decoder processes: a peer with the key is accepted, all others are refused with one
+ * line. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

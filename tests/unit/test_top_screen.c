@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The lines of `top`: as wide and as many as the screen, whatever the VMs are called. */
+/* Tests the lines of `top`: they fit the screen for any names of VMs. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Numbers and times of a Perfetto trace: what is computed fast equals what is computed plainly. */
+/* Tests numbers and times of a Perfetto trace: the fast computation gives the same as the simple
+ * one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* For each tracepoint that a capture uses, the doctors can say what is lost without it. */
+/* Tests that there is a text for each tracepoint that a capture uses: the doctors print what is
+ * lost without it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@ static bool is_known(enum capture_kind side, const char *name)
 	return !strncmp(lost, begin, strlen(begin)) && strlen(lost) > strlen(begin) + 10;
 }
 
-/* Without sched_switch nothing is captured. */
+/* No text: without sched_switch there is no capture. */
 static void each_tracepoint_of_the_catalogue_has_a_loss(void **state)
 {
 	size_t n, guest = 0, host = 0;
@@ -41,7 +42,7 @@ static void each_tracepoint_of_the_catalogue_has_a_loss(void **state)
 	}
 	assert_true(guest > 15);
 	assert_true(host > 25);
-	/* Used by BPF programs that make no event of them. */
+	/* BPF programs that emit no event use these. */
 	assert_true(is_known(CAPTURE_GUEST, "task_rename"));
 	assert_true(is_known(CAPTURE_GUEST, "sched_process_exec"));
 	assert_true(is_known(CAPTURE_HOST, "task_rename"));
@@ -65,7 +66,7 @@ static void tracepoints_with_one_loss_are_named_together(void **state)
 	assert_non_null(strstr(lost, "; sched_process_exit: ends of tasks"));
 	assert_non_null(strstr(lost, "; newer_one"));
 	assert_null(strstr(strstr(lost, "irq_handler_exit") + 1, "irq_handler_exit"));
-	/* A text that has no room is cut. */
+	/* A text that does not fit is cut. */
 	tracepoint_losses(CAPTURE_GUEST, "irq_handler_entry, irq_handler_exit", small,
 			  sizeof(small));
 	assert_string_equal(small, "irq_handler_entry, irq_");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A row's history: whole when short, its times and shares still right when merged, bounded. */
+/* Tests the history of a row: complete while it is short; merged, with correct times and shares,
+ * when it is long; always bounded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

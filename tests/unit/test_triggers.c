@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the flight recorder looks for beside stalls: in stories of which each instant is known, and
- * in simulated runs, played as the daemon gets them.
+ * Tests the triggers of the flight recorder other than stalls, with stories of which each instant
+ * is known, and with simulated runs that are played as the daemon receives them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,7 +117,7 @@ static void a_short_wait_does_not(void **unused)
 	story_end(&s);
 }
 
-/* One that does not end is told while it lasts, and not again when it does. */
+/* A wait that lasts fires its trigger before its end, and does not fire it again at its end. */
 static void an_endless_wait_fires_while_it_lasts(void **unused)
 {
 	const struct timeline_event begin[] = {
@@ -133,7 +133,7 @@ static void an_endless_wait_fires_while_it_lasts(void **unused)
 	(void)unused;
 	story_begin(&s);
 	script_run(s.model, begin, COUNT(begin));
-	/* One span was told, so the vCPU is known; this one is not. */
+	/* An earlier span was delivered, so the vCPU is known. This span was not delivered. */
 	for (int second = 1; second < 10; second++)
 		model_advance(s.model, (struct host_ns){second * SECOND});
 	assert_int_equal(s.reported.n, 0);
@@ -237,7 +237,7 @@ static void on_line(void *context, const char *line)
 	(void)context, (void)line;
 }
 
-/* As flight.c looks. */
+/* Checks as flight.c does. */
 static void look(struct run *r, struct host_ns now)
 {
 	long n = activity_look(r->activity, r->rows, 64);
@@ -357,7 +357,7 @@ static void a_trigger_that_is_off_does_not_fire(void **unused)
 	assert_int_equal(reported.n, 0);
 }
 
-/* Guests that are well fire nothing at the limits by default. */
+/* Healthy guests fire no trigger at the default limits. */
 static void simulated_health_does_not(void **unused)
 {
 	static const char *const decoys[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The turns of a loop that serves many VMs. */
+/* Tests the turns of a loop that serves many VMs. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Fields of a newer agent's messages survive the way through the collector into a recording and
- * back; nothing else gets through beside them. */
+/* Tests that unknown fields of a newer agent's messages pass through the collector into a
+ * recording and back, and that no other data passes with them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Unwinding from copied registers and stack: a child of ours sits in a known chain of functions,
- * blocked in a system call; its real registers and stack name that chain, up to main, also through
- * libc, which has no frame pointers. Neither the end of the copy nor the death of the process nor
- * nonsense in the registers does harm.
- */
+/* Tests unwinding from copied registers and stack. A child process blocks in a system call in a
+ * known chain of functions. Its real registers and stack must give this chain up to main(), also
+ * through libc, which has no frame pointers. The end of the copy, the death of the process and
+ * invalid registers do no harm. */
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>

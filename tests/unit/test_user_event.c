@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Events that the user chose: what a reader makes of their descriptions and records, whatever is
- * missing, and that they pass codec, pipeline and model unchanged. */
+/* Tests events that the user chose: how a reader interprets descriptions and records, also if
+ * some are missing, and that they pass codec, pipeline and model unchanged. */
 #include "host-collector/analyze/stall/builder.h"
 #include "host-collector/view/finding_text.h"
 #include "proto/codec.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From events to verdicts: every rule by a story that only it explains. */
+/* Tests every rule of the verdicts by a story that only this rule explains. */
 #include "tests/unit/verdict_story.h"
 
 struct expected {

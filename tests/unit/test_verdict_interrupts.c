@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stalls that an interrupt makes: one that KVM accepted and no handler took, a tick that the host's
- * timer brought late; and those that only look so. */
+/* Tests stalls that an interrupt causes: one that KVM accepted and no handler took, a tick that
+ * the host's timer delayed; and similar stories with another cause. */
 #include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 

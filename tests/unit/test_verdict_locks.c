@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Two CPUs of a guest of which one waits for what the other has: who waits for whom, and who kept
- * whom, where no PAUSE exit tells it. CPU 0 is the one that is judged. */
+/* Tests stalls in which one of two guest CPUs waits for the other: which CPU waits, and which
+ * one the host kept from the guest, without PAUSE exits. The stalls are on CPU 0. */
 #include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 

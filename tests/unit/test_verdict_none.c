@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is no stall raises no incident; stalls that have not ended; ticks and handlers that were not
- * seen. */
+/* Tests stories without a stall, stalls that have not ended, and ticks and handlers that were
+ * not recorded. */
 #include "tests/unit/verdict_story.h"
 
 static void computes(struct tale *t)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stalls with several causes, with gaps, or of many short waits, and those that follow another. */
+/* Tests stalls with several causes, with gaps, or with many short waits, and stalls that follow
+ * another one. */
 #include "tests/unit/verdict_story.h"
 
 static void paused_before_a_long_interrupt(struct tale *t)

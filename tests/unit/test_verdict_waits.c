@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stalls of a guest that waits for something outside its CPU: for another vCPU, a device, or a
- * guest of its own; and spins beside which another vCPU happens not to run. */
+/* Tests stalls of a guest that waits for something outside its CPU: another vCPU, a device, or a
+ * nested guest; and spins during which another vCPU does not run by coincidence. */
 #include "host-collector/view/finding_text.h"
 #include "tests/unit/model_tale.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who held the pCPU, and whose quota it was: groups of tasks, VMs and cgroups by name. */
+/* Tests the names of culprits: who held the pCPU, and whose quota ran out. Culprits are groups of
+ * tasks, VMs and cgroups. */
 #include "host-collector/view/culprit_text.h"
 #include "tests/unit/verdict_story.h"
 
-/* Twenty of a kind take turns, 10 ms each, then the other vCPU of this VM has the pCPU for 100 ms.
- */
+/* Twenty tasks with similar names hold the pCPU in turn, 10 ms each. Then the other vCPU of this VM
+ * holds it for 100 ms. */
 static void crowd(struct tale *t)
 {
 	int64_t at = 300000;
@@ -43,8 +44,8 @@ static void a_crowd_is_summed_by_name_and_a_process_named(void **state)
 	report_free(r);
 }
 
-/* One wait: twenty of a kind take turns, five times 5 ms each, then a VM's vCPU has the pCPU for
- * 60 ms and a task of another cgroup for 40 ms. */
+/* One wait: twenty tasks with similar names hold the pCPU in turn, five times 5 ms each. Then a
+ * VM's vCPU holds it for 60 ms, and a task of another cgroup for 40 ms. */
 static void crowd_in_one_wait(struct tale *t)
 {
 	int64_t at = 250000;
@@ -131,7 +132,7 @@ static void a_crowd_is_summed_by_cgroup_and_a_vm_named(void **state)
 	report_free(r);
 }
 
-/* Of other names, but of one cgroup. */
+/* Tasks with different names in one cgroup. */
 static void crowd_of_many_names(struct tale *t)
 {
 	crowd_with_origins(t);
@@ -152,7 +153,7 @@ static void vm_holds_the_pcpu(struct tale *t)
 	t->prepare = origins;
 }
 
-/* A thread id is used again: what was known of it is another task's. */
+/* A thread id is used again: its earlier data belong to another task. */
 static void thread_id_used_again(struct tale *t)
 {
 	vm_holds_the_pcpu(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What people and programs read: the JSON byte for byte, the text's claims, hostile names. */
+/* Tests the output of reports: JSON byte for byte, the statements of the text, hostile names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

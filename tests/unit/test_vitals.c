@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The delay of the daemon's loop, with and without the time for which its thread waited for a CPU.
- */
+/* Tests the delay of the daemon's loop, with and without the time for which its thread waited
+ * for a CPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

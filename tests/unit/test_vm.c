@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Finding a VM: by thread names in a made-up /proc, by a scripted QMP monitor, and the message a
- * person gets when it cannot be found. */
+/* Tests the search for a VM: by thread names in a simulated /proc, by a scripted QMP monitor,
+ * and the message if it is not found. */
 #include <errno.h>
 #include <ftw.h>
 #include <pthread.h>

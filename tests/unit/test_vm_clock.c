@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * A hypervisor's clock parameters are used where round trips bear them out, and nowhere else.
- */
+/* Tests that a hypervisor's clock parameters are used only where round trips confirm them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

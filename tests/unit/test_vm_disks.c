@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Disks of a VM that are reached over a network, from command lines of QEMU as libvirt, Nova and
- * people write them. The command lines and mounts are written for this test. */
+/* Tests the search for disks that a VM reaches over a network, in command lines of QEMU as libvirt,
+ * Nova and users write them. The command lines and mounts were written for this test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-/* One option, its disks. */
+/* An option, and the disks that it contains. */
 static size_t disks_of(const char *option, const char *value, struct storage out[VM_DISKS_MAX])
 {
 	char line[4096];
@@ -126,7 +126,7 @@ static void test_disks(void **state)
 	}
 }
 
-/* Local disks, the mount of a file system below one of the network, and what is no disk. */
+/* Local disks, a mount below a network file system, and options that are not disks. */
 static void test_none(void **state)
 {
 	static const char *const cases[][2] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A monitor that does not answer holds up nobody but who asked it. */
+/* Tests that a monitor that does not answer delays only the caller that asked it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

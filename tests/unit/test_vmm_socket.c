@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A socket inside a container that this test makes: PID, mount and network namespaces of their own,
- * and paths that try to lead out of it. */
+/* Tests a socket inside a container that this test creates (PID, mount and network namespaces),
+ * and paths that try to leave it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The version of a QEMU from its program: made-up programs in a made-up /proc, and the QEMU of this
- * machine, compared with what it prints. */
+/* Tests the search for the version of QEMU in its program file: with generated programs in a
+ * generated /proc, and with the QEMU of this machine, whose output it compares. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -134,7 +134,7 @@ static void test_texts(void **state)
 	assert_int_equal(read_of(100, longer, strlen(longer)), -ENODATA);
 }
 
-/* Wherever the text is in the program: the reader's parts end anywhere in it. */
+/* The text may be anywhere in the program, also across the borders of the parts that are read. */
 static void test_places(void **state)
 {
 	static const char text[] = MARK "9.2.0 (x)\n";
@@ -191,7 +191,7 @@ static void mounts_write(const char *name, const char *type, bool other_devices)
 	fclose(to);
 }
 
-/* A file system that a user has mounted may claim that root owns a file, and may never answer. */
+/* A file system that a user has mounted may pretend that root owns a file, and may never answer. */
 static void test_mounts(void **state)
 {
 	static const char text[] = MARK "9.2.0\n";
@@ -281,7 +281,7 @@ static void test_search(void **state)
 	assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-/* The oracle is what this QEMU prints. */
+/* The expected text is the output of this QEMU. */
 static void test_real(void **state)
 {
 	FILE *qemu = popen(QEMU " --version 2>/dev/null", "re");

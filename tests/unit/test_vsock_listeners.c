@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * One vsock port for several VMs: each guest's agent reaches its own VM's link. A stand-in takes
- * the place of vsock, which not every machine has: Unix sockets, of which the client's name is the
- * CID. The links and their decoders are the real ones.
- */
+/* Tests one vsock port for several VMs: each guest's agent is connected to the link of its own
+ * VM. Unix sockets replace vsock, which not every machine has; the name of the client is the CID.
+ * The links and their decoders are real. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stacks as they were seen, and what the thread waited for. */
+/* Tests which wait class recorded stacks get. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

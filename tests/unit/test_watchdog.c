@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The guest's soft lockup lines: read, and joined to the stalls that they are about. */
+/* Tests soft lockup lines of the guest's log: they are parsed and joined to their stalls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
