@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The batch decoder against protobuf-c: batches of random shape, as they are and damaged in many
- * ways. The reference unpacks with protobuf-c, then checks and builds as wire.proto says.
+ * Compares the batch decoder with protobuf-c, on batches of random shape, as they are and damaged
+ * in many ways. The reference unpacks with protobuf-c, then checks the batch as wire.proto says.
  *
- * Properties: what the decoder accepts, the reference accepts, with the same result. What an
- * encoder can write (fields in any order, fields of a newer version among them, varints longer than
- * necessary) the decoder accepts if the reference does. Anything else that only the reference
- * accepts, except a field of number 0, the decoder accepts once protobuf-c has packed it anew.
+ * Properties: the reference accepts what the decoder accepts, with the same result. If the
+ * reference accepts a batch that an encoder can write (fields in any order, fields of a newer
+ * version, long varints), the decoder accepts it. If the reference accepts any other batch without
+ * a field of number 0, the decoder accepts it after protobuf-c has packed it again.
  */
 #include <errno.h>
 #include <setjmp.h>

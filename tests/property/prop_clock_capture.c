@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Simulated NTP daemons against capture stamps: CLOCK_MONOTONIC's rate is stepped within 500 ppm,
- * an offset is slewed out, the tick parameter changes; samples declare what adjtimex(2) would, read
- * their clocks anywhere in brackets of any width. The true TSC of every stamp lies within the
- * bound, and CLOCK_MONOTONIC_RAW converted from TSC holds the truth as well.
+ * Tests the conversion of capture stamps with simulated NTP daemons: the rate of CLOCK_MONOTONIC is
+ * stepped within 500 ppm, offsets are slewed, the tick parameter changes. Samples declare what
+ * adjtimex(2) would return, and read their clocks at any place in brackets of any width. The true
+ * TSC of every stamp must be within the bound, and the interval of CLOCK_MONOTONIC_RAW that is
+ * converted from the TSC must contain the true time.
  *
- * `--full` or VCPUSCOPE_TEST_FULL=1: 10^6 histories; `--histories N`: N. A failure names its
+ * `--full` or VCPUSCOPE_TEST_FULL=1: 10^6 histories; `--histories N`: N. A failure prints its
  * number.
  */
 #include <inttypes.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Random parameters against a reference in 256-bit integers that shares nothing with the code under
- * test: schoolbook multiplication and division by shifting and subtracting, magnitudes with a sign.
- * Conversions agree with it to the bit, both ways, and there and back stays within the stated span;
- * so do `clock eval` and vm_clock, which converts recordings.
+ * Compares conversions with random parameters with a reference in 256-bit integers that shares no
+ * code with them: schoolbook multiplication, division by shifting and subtracting, magnitudes with
+ * a sign. Conversions in both directions must be equal to it bit for bit, and a conversion there
+ * and back must stay within the stated span. The same holds for `clock eval` and for vm_clock,
+ * which converts recordings.
  *
- * `--full` or VCPUSCOPE_TEST_FULL=1: 10^7 parameter sets; `--sets N`: N. A failure names its set.
+ * `--full` or VCPUSCOPE_TEST_FULL=1: 10^7 parameter sets; `--sets N`: N. A failure prints its set.
  */
 #include <stdbool.h>
 #include <stdint.h>

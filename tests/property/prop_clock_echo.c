@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Simulated histories against echo sync: a guest clock that is the host's TSC, a scaled one, a
- * kvmclock or another crystal that wanders; asymmetric, jittering, heavy-tailed delays; lost
- * round trips; stops and steps of the clock, also while a message is under way; arrivals of other
- * messages. The true host time of every event must lie inside the interval, every stop and step
- * must be found, and the intervals must be worth having: their median against the smallest round
- * trip is printed and bounded.
+ * Tests echo sync with simulated histories. The guest's clock is the host's TSC, a scaled TSC, a
+ * kvmclock or another oscillator with changing rate. Delays are asymmetric and vary, with heavy
+ * tails. Round trips are lost. The clock stops and steps, also while a message is in flight. Other
+ * messages arrive. The true host time of every event must be inside the interval, and every stop
+ * and step must be found. The median of the intervals, divided by the smallest round trip, is
+ * printed and bounded.
  *
- * Steps are larger than round trips can hide (echo.h says why); the rest is drawn without mercy.
- * `--full` or VCPUSCOPE_TEST_FULL=1: 10^6 histories; `--histories N [FIRST]`: N. A failure names
- * its history.
+ * Steps are larger than round trips can hide (echo.h explains why); all other values are
+ * unrestricted. `--full` or VCPUSCOPE_TEST_FULL=1: 10^6 histories; `--histories N [FIRST]`: N. A
+ * failure prints its history.
  */
 #include <inttypes.h>
 #include <math.h>

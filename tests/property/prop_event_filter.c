@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * A filter that runs in the kernel keeps exactly the hits for which the expression is true: random
- * expressions are compiled to tests, which run here as bpf/prog/user_hit.h runs them, on random
- * records. The filter that is written in the kernel's own syntax keeps these, too, and no others if
- * it is called exact; it runs here with the kernel's rules (kernel/trace/trace_events_filter.c).
- */
+/* Tests that a filter in the kernel keeps exactly the hits for which the expression is true.
+ * Random expressions are compiled to tests, which this program runs on random records as
+ * bpf/prog/user_hit.h does. The filter in the kernel's own syntax must keep these hits, too, and no
+ * others if it is called exact. This program runs it by the kernel's rules
+ * (kernel/trace/trace_events_filter.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

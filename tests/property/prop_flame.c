@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Whatever a guest and a host tell, in whatever order: every instant of every task and of every
- * vCPU is in exactly one stack, and what was lost breaks nothing.
- */
+/* Tests that every instant of every task and of every vCPU is in exactly one stack, for any
+ * events of guest and host in any order, and that losses change nothing of this. */
 #include "tests/unit/model_script.h"
 
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The level holds: where nothing changed, the share of experiments in which any figure alarms is at
- * most the level, whatever the distributions (normal, heavy tails, few distinct values, missing
- * values) and however the figures depend on each other. Judged with four standard deviations.
- */
+/* Tests that the level of a gate holds. If nothing changed, the share of experiments in which
+ * any figure alarms is at most the level, for any distributions (normal, heavy tails, few distinct
+ * values, missing values) and for any dependence between the figures. The test allows four standard
+ * deviations. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Properties of the model over random histories:
- *   - whatever comes in (garbage, losses, any order), spans abut and sum to the time covered, and
- *     the breakdown of every stretch that is reported sums to its duration;
- *   - what the model claims to know is true: a small scheduler moves threads between pCPUs, a share
- *     of its events is lost, and every span that is not unknown must agree with the scheduler's own
- *     account at each of its instants.
+ * Tests properties of the model over random histories.
+ *
+ *   - For any input (garbage, losses, any order), spans abut and sum to the covered time, and
+ *     the breakdown of every reported interval sums to its duration.
+ *   - The model's statements are true: a small scheduler moves threads between pCPUs, a share
+ *     of its events is lost, and every span that is not unknown must agree with the scheduler
+ *     at each instant.
  */
 #include "tests/unit/model_script.h"
 #include "tests/unit/balance.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * A file that a probe is looked for in may be anybody's: whatever its bytes are, the search ends,
- * the answer is within its bounds, and a good file afterwards gives the right answer.
- */
+/* Tests the search for a probe in a file, which any user may own: for any bytes, the search
+ * ends, the answer is within its bounds, and a valid file afterwards gives the right answer. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

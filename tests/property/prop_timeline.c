@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Random sources, CPUs, disorder, promises and silences against the merge: whatever goes in comes
- * out once and in order or is counted as late, memory stays within its bound, and with honest
- * promises nothing is late, forced or moved. A failure names its seed.
- */
+/* Tests the merge of the timeline with random sources, CPUs, disorder, watermarks and silences.
+ * Each event comes out once and in order or is counted as late. Memory stays within its bound. With
+ * true watermarks, no event is late, forced or moved. A failure prints its seed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
