@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The guest's side: whatever a host sends, the agent's session stays bounded, and of a Config never
- * more comes into force than the owner allows. The first byte chooses the owner's limits.
- */
+/* Fuzzes the guest's side of the protocol: whatever a host sends, the session of the agent stays
+ * bounded, and no Config gets more than the owner allows. The first byte chooses the owner's
+ * limits. */
 #include "fuzz.h"
 
 #include <stdlib.h>

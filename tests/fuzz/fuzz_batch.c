@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The batch decoder on any payload: what it accepts keeps codec.h's promises, and it
- * comes back the same from encoding and decoding once more.
- */
+/* Fuzzes the batch decoder: an accepted batch keeps the promises of codec.h, and is the same
+ * after encoding and decoding it again. */
 #include "fuzz.h"
 
 #include <string.h>

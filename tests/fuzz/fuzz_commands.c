@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Every command that reads a recording, on recordings whose frames are good and whose content is
- * not (mutate.h): it ends, and no sanitizer finds anything. The input: which recording, which
- * command, and the script of changes.
- */
+/* Fuzzes every command that reads a recording, with valid frames and invalid content (mutate.h):
+ * the command ends, and no sanitizer reports an error. The input selects the recording, the command
+ * and the script of changes. */
 #include "fuzz.h"
 
 #include <stdio.h>

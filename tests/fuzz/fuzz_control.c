@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The daemon's control socket, its requests and the configuration that they carry, on any bytes of
- * a client: every line gets one answer of one line, "ok" or one readable line of "error". The
- * daemon behind it is a made-up one (control_daemon.c), the socket and its loop are real.
- */
+/* Fuzzes the daemon's control socket, its requests and the configuration in them: every line
+ * gets one answer of one line, "ok" or a readable "error". The daemon is simulated
+ * (control_daemon.c); the socket and its loop are real. */
 #include "fuzz.h"
 
 #include <errno.h>

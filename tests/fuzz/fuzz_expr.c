@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The parsers of EVENT and of expressions on any text: what they refuse, they refuse with a place
- * within the text; what they accept is a bounded tree whose arguments come first and whose types
- * fit, and it has a value for any event.
- */
+/* Fuzzes the parsers of EVENT and of expressions. If they refuse a text, the error is at a place
+ * within the text. If they accept it, the result is a bounded tree whose arguments come first and
+ * have the right types, and it has a value for any event. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The frame reader on any stream: every byte is accounted for, what it hands out is a good frame,
- * and cutting the stream into other pieces finds the same frames.
- */
+/* Fuzzes the frame reader: every byte is accounted for, every frame that it returns is valid,
+ * and it finds the same frames if the stream arrives in other pieces. */
 #include "fuzz.h"
 
 #include <stdlib.h>

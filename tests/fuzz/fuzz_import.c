@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The importer of text on any bytes: every line is accounted for once, what it takes is what a
- * batch may hold, in the order of time, and it finds no more vCPUs than it saw threads. Bytes that
- * begin like a trace.dat go to the reader of its options instead.
- */
+/* Fuzzes the importer of text: every line counts once, the events are valid in a batch and in
+ * the order of time, and there are no more vCPUs than threads. Bytes that begin as a trace.dat does
+ * go to the reader of its options instead. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Every unpack function on any payload (the first byte chooses which): counts are bounded, texts
- * end, and what was unpacked can be packed and unpacked again to the same.
- */
+/* Fuzzes every unpack function (the first byte chooses it): counts are bounded, texts end with
+ * NUL, and the struct is the same after packing and unpacking it again. */
 #include "fuzz.h"
 
 #include <stdlib.h>

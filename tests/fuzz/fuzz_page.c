@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The page of incidents, asked by anybody: lines of the input are the path, the Host, the
- * Authorization and the incident's summary. Only the report comes out of the folders, only for a
- * host of this machine and with the token, and no text of the summary becomes a tag.
- */
+/* Fuzzes the page of incidents. The lines of the input are the path, the Host, the Authorization
+ * and the summary of the incident. The page returns only the report of a folder, only for a Host
+ * that names this machine and with the token, and no text of the summary becomes markup. */
 #include "fuzz.h"
 
 #include <errno.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * A QEMU that says anything on its monitor: all that it will ever say is there when we connect, and
- * then it is gone. Whatever becomes of it, the VM that was found is one that a recording can hold.
- */
+/* Fuzzes the QMP client with a QEMU that sends any bytes on its monitor: all of them are there
+ * at the connection, then it closes. A VM that is found is always valid in a recording. */
 #include "fuzz.h"
 
 #include <stdio.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The recording reader on any file: it ends, every byte is accounted for, and every entry holds a
- * good frame.
- */
+/* Fuzzes the recording reader: it ends, every byte is accounted for, and every entry contains a
+ * valid frame. */
 #include "fuzz.h"
 
 #include <stdio.h>

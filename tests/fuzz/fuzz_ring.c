@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * What a decoder process that was taken over can do to the collector: anything in the ring. An even
- * first byte: the rest is one record, cut into slots as it should be; odd: the second byte says how
- * many slots it claims, and the rest lies in them as it comes. Whatever comes out is packed.
- */
+/* Fuzzes the ring by which a compromised decoder process could attack the collector. If the
+ * first byte is even, the rest is one record in valid slots. If it is odd, the second byte is the
+ * number of claimed slots, and the rest is their content. Each record that the reader returns is
+ * packed. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * A domain's XML on any bytes: what comes out is what a line for the daemon can hold, and who has a
- * channel has its element.
- */
+/* Fuzzes the parser of a domain's XML: its output is valid in a line for the daemon, and a
+ * domain with a channel has the element of the channel. */
 #include "fuzz.h"
 
 #include <json.h>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Runs fuzz_commands without a fuzzer: scripts of random bytes, the same in every run. Arguments:
- * how many, and the number of the first (40, 0). With one number more than the last that is
- * printed, a finding is reached at once.
- */
+/* Runs fuzz_commands without a fuzzer, with scripts of random bytes, which are the same in every
+ * run. Arguments: the number of scripts and the number of the first one (40, 0). To reproduce an
+ * error at once, begin with the number after the last one that was printed. */
 #include "fuzz.h"
 
 #include <stdio.h>

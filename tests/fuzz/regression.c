@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Runs a fuzz target without a fuzzer: over every file of the folders named, whole, cut at every
- * length, and with every byte replaced by a few others. A find is the target's trap or a sanitizer.
- */
+/* Runs a fuzz target without a fuzzer on every file of the named folders: whole, cut at every
+ * length, and with every byte replaced by a few others. An error is a trap of the target, or a
+ * report of a sanitizer. */
 #include "fuzz.h"
 
 #include <dirent.h>

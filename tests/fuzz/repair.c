@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A fuzzer does not guess CRCs. This makes them right, so that it gets behind them. */
+/* Sets valid CRCs, which a fuzzer cannot guess, so that the input reaches the code behind them.
+ */
 #include "fuzz.h"
 
 #include <string.h>
