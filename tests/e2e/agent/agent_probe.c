@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads an agent behind a VM's channel for some seconds, hangs up for one, reads again, and prints
- * what it saw as "name value" lines for a test to judge.
+ * Reads from an agent behind a VM's channel for some seconds, closes the channel for one second,
+ * and reads again. Prints its counts as "name value" lines for a test.
  *
  *   agent_probe SOCKET SECONDS
  */

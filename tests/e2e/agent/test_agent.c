@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The agent on this machine's kernel, against a host of our own: what comes, what is lost, what it
- * costs. Skips (77) where this kernel cannot be traced. */
+/* Tests the agent on this machine's kernel with a collector of the test (agent_host.h): the
+ * events that arrive, the losses, and the cost. Skips (77) where this kernel cannot be traced. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>

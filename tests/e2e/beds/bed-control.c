@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Runs commands inside a bed's machine over a virtio-serial port.
+ * Runs commands inside the machine of a bed over a virtio-serial port.
  *
- *   bed-control serve PORT          in the machine; one command at a time
- *   bed-control call SOCKET COMMAND on its host: the command's output to stdout, its exit status
+ *   bed-control serve PORT           in the machine; one command at a time
+ *   bed-control call SOCKET COMMAND  on its host: writes the output of the command to stdout, and
+ *                                    ends with its exit status
  *
- * A request is "run ID COMMAND_BYTES INPUT_BYTES\n", the command for sh, its standard input. The
- * reply is any number of "out ID BYTES\n" + bytes (stdout and stderr together, as they come), then
- * "exit ID STATUS\n". The port has no notion of a connection, so a caller that went away may leave
- * a reply behind; the next caller skips it by its ID.
+ * A request is "run ID COMMAND_BYTES INPUT_BYTES\n", the command for sh, and its standard input.
+ * The reply is any number of "out ID BYTES\n" + bytes (stdout and stderr in the order of their
+ * output), then "exit ID STATUS\n". The port does not show when a caller has ended, so the reply to
+ * an earlier caller may still arrive. A caller skips it by its ID.
  */
 #include <errno.h>
 #include <fcntl.h>

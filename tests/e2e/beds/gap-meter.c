@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * gap-meter CPU MIN_MS: prints "BEGIN DURATION" (ns, CLOCK_MONOTONIC_RAW) for every gap in which
- * this CPU ran nothing at all: it wakes every few milliseconds above every other task, so only the
- * machine underneath an emulated host can make it late. A test that fails while its bed stood
- * still has measured the machine, not us.
+ * Prints "BEGIN DURATION" (ns, CLOCK_MONOTONIC_RAW) for every gap in which a CPU ran no task at
+ * all. It wakes every few milliseconds, with a higher priority than every other task. So only the
+ * machine under an emulated host can delay it. If a test fails during such a gap, the machine may
+ * be the cause.
+ *
+ *   gap-meter CPU MIN_MS
  */
 #include <sched.h>
 #include <stdint.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Provokes one real stall, or one healthy load, and prints what it measured around its own calls
- * as one JSON line: the truth that a report is checked against. Static, so that it runs in any
- * machine of a bed. Each action names its task, because reports name the culprit.
- */
+/* Provokes one real stall, or one healthy load, and prints the times that it measured around its
+ * own calls as one JSON line. Tests compare reports with this line. The program is static, so that
+ * it runs in any machine of a bed. Each action names its task, because reports name the culprit. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

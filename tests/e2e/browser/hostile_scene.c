@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Writes a recording of stalls whose culprits and victims, in the host and in the guest, bear names
- * that try to leave the page that shows them.
- */
+/* Writes a recording of stalls whose culprits and victims, on the host and in the guest, have
+ * names that contain markup. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* perf's tracepoints on the running kernel. Needs root and tracefs; skips otherwise. */
+/* Tests perf's tracepoints on the running kernel. Needs root and tracefs; skips otherwise. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Prints what a recording holds of the host's events, one per line and as stored, for tests that
- * compare them with another tracer's: time (TSC), its error, type, CPU, pid, pid2, arg0, arg1. The
- * first line is the TSC's frequency. usage: vcs-events FILE
+ * Prints the host's events of a recording, one per line, for tests that compare them with those of
+ * another tracer: time (TSC), its error, type, CPU, pid, pid2, arg0, arg1. The first line is the
+ * frequency of the TSC.
+ *
+ *   vcs-events FILE
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An agent without a capture, for any carrier: channel, session, queue and what goes out when are
- * the real agent's. It sends what a recording holds of its guest, frame by frame; or events that
- * are made up and counted, until SIGTERM. When the kernel has taken everything it prints
+ * An agent without a capture, for any carrier. Channel, session, queue and the order of sending are
+ * those of the real agent. It sends the guest's frames of a recording, or generated events, which
+ * it counts, until SIGTERM. When the kernel has taken all bytes, it prints
  *
  *	{"frames": N, "emitted": N, "dropped": N, "sessions": N, "left": 0}
  *
- * and keeps the connection until SIGTERM: what is still on its way arrives.
+ * and keeps the connection open until SIGTERM, so that the bytes in flight arrive.
  *
- * usage: carry-agent ADDRESS replay RUN.vcs [PSK]
- *        carry-agent ADDRESS load EVENTS_PER_S [PSK]
+ *   carry-agent ADDRESS replay RUN.vcs [PSK]
+ *   carry-agent ADDRESS load EVENTS_PER_S [PSK]
  */
 #include <inttypes.h>
 #include <signal.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Prints what a recording holds of its guest, decoded: a line for each batch, event and message,
- * in their order, without what a session makes itself (greetings, round trips). usage: guest-stream
- * FILE
+ * Prints the decoded guest side of a recording: a line for each batch, event and message, in their
+ * order. Leaves out the messages that belong to a session: HELLO and round trips.
+ *
+ *   guest-stream FILE
  */
 #include <inttypes.h>
 #include <stdio.h>

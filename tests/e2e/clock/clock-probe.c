@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* usage: clock-probe SAMPLES PERIOD_MS. Prints "TSC_BEFORE MONOTONIC_NS TSC_AFTER" lines: the
- * guest's own clock, which its kernel computes from kvmclock, between two TSC reads. */
+/*
+ * Prints lines "TSC_BEFORE MONOTONIC_NS TSC_AFTER": the guest's CLOCK_MONOTONIC, which its kernel
+ * computes from kvmclock, between two TSC reads.
+ *
+ *   clock-probe SAMPLES PERIOD_MS
+ */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* usage: kmsg-probe TAG LINES PERIOD_MS. Writes lines to the kernel's log, each between two TSC
- * reads, and finds them again there: prints "TSC_BEFORE STAMP_US TSC_AFTER" for each. */
+/*
+ * Writes lines to the kernel's log, each between two TSC reads, and finds them in the log. Prints
+ * "TSC_BEFORE STAMP_US TSC_AFTER" for each line.
+ *
+ *   kmsg-probe TAG LINES PERIOD_MS
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>

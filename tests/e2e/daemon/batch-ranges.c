@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a recording holds of its guest's events, by the guest's own totals alone: batch-ranges FILE
- * prints, of each CPU, its number, the total before its first batch, the total with its last one,
- * and how many events lie in all of them; of each boot of its machine if there were several, the
- * newest first:
+ * Prints the totals of the guest's events in a recording: of each CPU its number, the guest's total
+ * before its first batch, the total in its last one, and the number of events in all batches. If
+ * the guest booted several times, prints these for each boot, the newest first:
  *
  *	{"cpus": [[CPU, FIRST, LAST, EVENTS], ..], "boot": "ID",
  *	 "before": [{"cpus": .., "boot": ..}, ..]}
+ *
+ *   batch-ranges FILE
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What looks like a QEMU with N vCPUs to a collector, and does nothing: fake-vmm NAME N. Ends with
- * its standard input. The vCPUs sleep 10 ms at a time; with a third argument that is a number, so
- * many us. With "port" they sleep until a byte comes to a UDP port of the loopback, whose number it
- * prints behind "ready".
+/*
+ * Looks like a QEMU with N vCPUs to a collector, and does nothing. Ends with its standard input.
  *
- * fake-vmm NAME N port PATH carries its guest's vsock as Firecracker does: it listens at PATH, and
- * what connects to PATH.guest is its guest, which connects to the host's port 7431. With a further
- * argument that is a number, its guest listens at this port, and the host connects to it through
- * PATH. */
+ *   fake-vmm NAME N                 the vCPUs sleep, 10 ms at a time
+ *   fake-vmm NAME N US              the same, US microseconds at a time
+ *   fake-vmm NAME N port            the vCPUs sleep until a byte arrives at a UDP port of the
+ *                                   loopback device; prints its number after "ready"
+ *   fake-vmm NAME N port PATH       also carries its guest's vsock as Firecracker does: listens
+ *                                   at PATH. A process that connects to PATH.guest is the guest,
+ *                                   which connects to the host's port 7431
+ *   fake-vmm NAME N port PATH PORT  the guest listens at PORT; the host connects through PATH
+ */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>

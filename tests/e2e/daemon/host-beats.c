@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The host's heartbeats in a recording: host-beats FILE prints the CLOCK_MONOTONIC of each one's
- * clock sample in ns, a line each. */
+/*
+ * Prints, for each heartbeat of the host in a recording, the CLOCK_MONOTONIC of its clock sample,
+ * in ns, one per line.
+ *
+ *   host-beats FILE
+ */
 #include <stdio.h>
 
 #include "proto/message.h"

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An agent whose kernel is made up: sim-agent SOCKET EVENTS_PER_S [TALLY]. The session and the
- * queue are the real agent's; its events are counted, so that at the end the truth is known: when
- * standard input ends it stops making events, delivers what waits, and prints
+ * An agent with a simulated kernel. The session and the queue are those of the real agent. It
+ * counts its events. When standard input ends, it generates no more events, sends the waiting ones,
+ * and prints
  *
  *	{"emitted": N, "dropped": N, "sessions": N}
  *
- * which is what a report must say of it (dropped: by its queue, or with half a frame). Of one that
- * is killed the file TALLY knows (sim_load_tally()). SIGUSR1: its clock steps three seconds ahead,
- * or back again. SIGUSR2: the connection ends within a frame. At low rates it drains as seldom as a
- * real agent does.
+ * A report about it must have the same numbers. `dropped` counts the events that its queue dropped,
+ * and those of a frame that was cut. The file TALLY has the counts of an agent that was killed
+ * (sim_load_tally()). At SIGUSR1 its clock steps three seconds forward, or back again. At SIGUSR2
+ * the connection ends within a frame. At low rates it drains as rarely as a real agent.
  *
- * sim-agent --many N PREFIX EVENTS_PER_S: N such agents, of the sockets PREFIX0, PREFIX1 and so on,
- * in one process, each drained at its own time. It prints one such line for each.
+ *   sim-agent SOCKET EVENTS_PER_S [TALLY]
+ *   sim-agent --many N PREFIX EVENTS_PER_S    N such agents in one process, with the sockets
+ *                                             PREFIX0, PREFIX1 and so on, each with its own
+ *                                             times of draining; prints one line for each
  */
 #include <errno.h>
 #include <poll.h>

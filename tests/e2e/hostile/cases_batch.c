@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Batches that no agent would make: columns that do not fit, times and numbers that cannot be. Some
- * are made by hand (protobuf-c), the others are well-formed and lie in what they say. */
+/* Batches that no agent sends: columns of different lengths, impossible times and numbers. Some
+ * are built with protobuf-c; the others are well-formed and have false values. */
 #include <string.h>
 
 #include "tests/e2e/hostile/attack.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is wrong is not one frame but their order, number, speed, or the connection itself. */
+/* Valid frames in a wrong order, number or speed, and misuse of the connection. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

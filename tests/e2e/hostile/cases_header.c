@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Frames whose header lies, and payloads that are not what it says. */
+/* Frames with false headers, and payloads that do not match their header. */
 #include <string.h>
 #include <zstd.h>
 

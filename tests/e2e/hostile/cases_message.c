@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Good messages of every kind, spoilt in every manner, in frames whose CRCs are right. */
+/* Valid messages of every kind that are then damaged in every way, in frames with valid CRCs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

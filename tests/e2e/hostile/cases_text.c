@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Texts that a guest chooses and that somebody will look at, wherever they can stand. */
+/* Texts that a guest chooses and that a user may see, in every place where they can occur. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Well-formed messages whose numbers lie: nothing a decoder can refuse, but what behind it divides
- * by, multiplies, counts up to or takes for a time. And a guest that answers round trips as it
- * likes, so that its times become whatever it wants.
- */
+/* Well-formed messages with false numbers, which a decoder cannot refuse, but by which later
+ * code divides or multiplies, to which it counts, or which it takes as a time. And a guest that
+ * gives any answer to round trips, so that its times are arbitrary. */
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>

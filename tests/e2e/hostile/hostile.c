@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hostile list               the cases: number, family, name, expectation, one per line, by tabs
- * hostile play SOCKET N      plays case N against a collector that listens on SOCKET
- * hostile victim SOCKET N MS a well-behaved agent beside it: N batches, one every MS ms, always the
- *                            same bytes; 0: until its standard input ends
+ * The hostile guest (attack.h).
+ *
+ *   hostile list                lists the cases, one per line: number, family, name and
+ *                               expectation, separated by tabs
+ *   hostile play SOCKET N       plays case N against a collector that listens on SOCKET
+ *   hostile victim SOCKET N MS  a well-behaved agent beside it: sends N batches, one every MS ms,
+ *                               always the same bytes; N 0: until its standard input ends
  */
 #include <poll.h>
 #include <stdio.h>

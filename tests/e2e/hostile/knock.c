@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A user without rights who wakes a VM's thread from a library of his own, and does things to the
- * file of that library meanwhile: knock MODE PORT LIBRARY [OTHER]. LIBRARY must be his.
+ * A user without rights who wakes a VM's thread from his own library, and changes the file of this
+ * library meanwhile. The user must own LIBRARY.
  *
- * plain     knocks 30 times
- * truncate  makes the file short and whole again, at every length that leaves its code alone
- * fifo      unmaps the first page, puts a FIFO in the file's place
- * link      unmaps the first page, puts a link to OTHER in the file's place
- * deleted   removes the file
+ *   knock MODE PORT LIBRARY [OTHER]
+ *
+ *   plain     wakes the thread 30 times
+ *   truncate  shortens the file and restores it, at every length that keeps its code
+ *   fifo      unmaps the first page, and replaces the file by a FIFO
+ *   link      unmaps the first page, and replaces the file by a link to OTHER
+ *   deleted   removes the file
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A library with so many functions with long names that its symbols lie far behind its code; one of
- * them wakes a VM's thread, so that the waker's stack leads through this file. */
+/* A library with many functions with long names, so that its symbols are far behind its code.
+ * One of the functions wakes a VM's thread, so that the stack of the waker contains addresses of
+ * this file. */
 #include <stddef.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * A guest that reads kvmclock: 32-bit flat protected mode, no interrupts, no paging, no libraries.
- * It computes nanoseconds as Linux's pvclock does, but shares no code with what it tests.
- */
+/* A guest that reads kvmclock. It runs in 32-bit flat protected mode, without interrupts, paging
+ * and libraries. It computes nanoseconds as Linux's pvclock does, and shares no code with the
+ * tested programs. */
 #include "guest.h"
 
 enum { MSR_IA32_TSC = 0x10, MSR_KVM_SYSTEM_TIME_NEW = 0x4b564d01 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * A guest that takes interrupts and stamps them: the first instructions of every handler read the
- * TSC, as do the last before it returns. Nothing else happens in it, so its log is the truth.
- */
+/* A guest that takes interrupts and stamps them: the first instructions of every handler read
+ * the TSC, and so do the last ones before it returns. It does nothing else, so its log contains
+ * every interrupt. */
 #include "irq_guest.h"
 
 enum {

@@ -96,8 +96,8 @@ static pthread_cond_t resumed = PTHREAD_COND_INITIALIZER;
 static bool paused;                            /* under the lock */
 static volatile sig_atomic_t wanted = SIGUSR2; /* the latest of the two signals */
 
-/* The names that Rust's compiler gives to the functions of these VMMs, as their sources have them
- * (host-collector/model/wait_class.c). None may be inlined, nor end in a jump. */
+/* The names that Rust's compiler gives to the functions of these VMMs
+ * (host-collector/model/wait_class.c). No function may be inlined or end in a jump. */
 #define PLAYED(function, symbol)                                                                   \
 	static void function(void) __asm__(symbol) __attribute__((noinline, used))
 
@@ -228,7 +228,7 @@ static int play(struct irq_machine *m)
 			return 0;
 		if (pause_serve(m))
 			continue;
-		/* Its log is what a test of interrupts needs. */
+		/* Only a test of interrupts needs the log. */
 		irq_machine_cpu(m, vcpu)->n_log = 0;
 		error = irq_machine_raise(m, IRQ_KIND_MSI, vcpu, IRQ_VECTOR_MSI);
 		if (error || m->truth->error[0])

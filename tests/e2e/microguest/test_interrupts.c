@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Interrupts of a guest of our own, raised in every way that KVM's in-kernel controllers know, as
- * the collector records them, against what the VMM raised and what the guest's handlers stamped:
- * every one is there, where it was raised, and nothing else is.
- */
+/* Compares the interrupts in a recording of the collector with those that the VMM raised and
+ * with the stamps of the guest's handlers. The micro-guest gets interrupts in every way that KVM's
+ * in-kernel controllers support. The recording must have exactly these interrupts, with their
+ * sources. */
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>

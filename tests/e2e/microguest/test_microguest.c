@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Compares a guest's own reading of kvmclock with what the host computes for that moment, by the
- * engine that converts recordings (clock_watch.h), from every source of bpf/kvmclock/kvm_clock.h
- * and after every change of its clocks (clock_changes.h); through a collector, by the command, and
- * by perf.
- */
+/* Compares a guest's own reading of kvmclock with the value that the host computes for the same
+ * moment. The engine that converts recordings computes it (clock_watch.h), from every source of
+ * bpf/kvmclock/kvm_clock.h, and after every change of the clocks (clock_changes.h). Also tests it
+ * through a collector, the command `clock`, and perf. */
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>

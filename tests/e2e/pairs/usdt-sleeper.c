@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A program with probes of its own, as Debian's QEMU has none: sleeps COUNT times, each time a
- * little longer, between the probes sleeper:begin and sleeper:end, whose argument counts the
- * sleeps. Prints how long each sleep took by CLOCK_MONOTONIC_RAW, in ns.
+ * A program with USDT probes, which Debian's QEMU does not have. It sleeps COUNT times, each time a
+ * little longer, between the probes sleeper:begin and sleeper:end. The argument of the probes is
+ * the number of the sleep. Prints the length of each sleep by CLOCK_MONOTONIC_RAW, in ns.
  *
  *   usdt-sleeper COUNT
  */

@@ -2,19 +2,22 @@
 /*
  * Stalls a CPU on request, for tests.
  *
- *   echo "MODE MS [CPU]" > /proc/stall    MODE: preempt | irqsoff | softirq | hardirq |
- *                                             irqstorm | softirqstorm | flash
- *   cat /proc/stall                       the last stall: "MODE BEGIN_NS END_NS BEGIN_TSC END_TSC",
- *                                         BEGIN_NS and END_NS on CLOCK_MONOTONIC_RAW
+ *   echo "MODE MS [CPU]" > /proc/stall    stalls for MS. MODE: preempt, irqsoff, softirq, hardirq,
+ *                                         irqstorm, softirqstorm or flash
+ *   cat /proc/stall                       prints the last stall (see below)
  *
- *   echo "hold KIND MS" > /proc/stall-lock  takes a lock and computes with it. KIND: spin | irqsave
- * | write | read echo "take KIND" > /proc/stall-lock     takes that lock once, and waits for who
- * has it echo "call MS CPU" > /proc/stall-lock   has CPU run a function again and again, and waits
- * for it each time reading from the same open file         "BEGIN_NS END_NS BEGIN_TSC END_TSC":
- * that somebody had the lock, waited for it, or called
+ *   echo "hold KIND MS" > /proc/stall-lock   takes a lock and computes while it has it. KIND: spin,
+ *                                            irqsave, write or read
+ *   echo "take KIND" > /proc/stall-lock      takes this lock once, and waits for its owner
+ *   echo "call MS CPU" > /proc/stall-lock    for MS, makes CPU run a function again and again, and
+ *                                            waits for it each time
  *
- * CPU matters to hardirq and call only; the others stall the writer's. Nothing is printed: a
- * console write would reset the very watchdogs that a stall is meant to wake.
+ * A read of /proc/stall gives "MODE BEGIN_NS END_NS BEGIN_TSC END_TSC", with BEGIN_NS and END_NS on
+ * CLOCK_MONOTONIC_RAW. A read of the open file of /proc/stall-lock gives "BEGIN_NS END_NS BEGIN_TSC
+ * END_TSC": the time in which the lock was held, waited for, or the function called.
+ *
+ * Only hardirq and call use CPU; the other modes stall the CPU of the writer. The module prints no
+ * messages: a write to the console would reset the watchdogs that a stall is meant to trigger.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
