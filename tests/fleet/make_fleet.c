@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Writes the segments of a simulated fleet with the product's own writers of records, and
- * truth.json: what was planted and what the segments contain. A line is written twice now and then,
- * and an incident has an earlier line before or after its last one, as deliveries do.
+ * Writes the segments of a simulated fleet with the daemon's own writers of records, and
+ * truth.json: the planted causes and the content of the segments. As in real deliveries, some lines
+ * are written twice, and an incident has an earlier line before or after its last one.
  *
  * Hosts differ: the run delay of a host is that of the fleet times exp(N(0, 0.12)).
  */

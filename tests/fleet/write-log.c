@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Preloaded into a daemon: appends each line that the daemon writes to a segment to the file of
- * $WRITE_LOG, behind '+' if all of it was written, else behind '-'. A line that failed is kept
- * until the daemon has saved its account, where it counts it as lost.
- */
+/* A library that is preloaded into a daemon. Appends each line that the daemon writes to a
+ * segment to the file of $WRITE_LOG, after a '+' if the whole line was written, else after a '-'.
+ * Keeps a line that failed until the daemon has saved its account, in which it counts the line as
+ * lost. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every chain of a recording, as the report's tables count them, one JSON object a line: those
- * joined to their handlers, and those called lost.
+ * Prints every chain of a recording, as the tables of the report count them, one JSON object per
+ * line: the chains that are joined to their handlers, and those that are called lost.
  *
- * usage: list_chains RUN.vcs
+ *   list_chains RUN.vcs
  */
 #include <inttypes.h>
 #include <stdio.h>
