@@ -25,8 +25,8 @@ struct exit_name {
 enum exit_sign {
 	EXIT_NO_SIGN,
 	EXIT_SPINS,        /* it executed PAUSE in a loop */
-	EXIT_ENTERS_GUEST, /* it entered a guest of its own */
-	EXIT_SERVES_GUEST, /* its own kernel works for a guest of its own */
+	EXIT_ENTERS_GUEST, /* it entered a nested guest */
+	EXIT_SERVES_GUEST, /* its kernel works for a nested guest */
 };
 
 /* Returns the name of an exit reason. isa: see enum kvm_isa; other values have no names. */

@@ -135,8 +135,8 @@ static const struct verdict_words words[VERDICT_COUNT] = {
 			   "the pCPU did. The cause is in the host's kernel, a driver or the "
 			   "hardware."},
 	[VERDICT_NESTED_UNOBSERVABLE] =
-		{.holds = "the guest entered a guest of its own and neither came back nor "
-			  "switched tasks",
+		{.holds = "the guest entered a nested guest and neither returned nor switched "
+			  "tasks",
 		 .contradicts =
 			 "neither KVM's events nor ticks show that the guest ran; events are "
 			 "missing",
