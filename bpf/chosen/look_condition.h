@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Compiles the condition of the looks (capture_look.h): an expression whose fields are the number
- * of hits of tracepoints on one CPU since the previous tick, by their names without the system
- * ("sched_switch"), and cpu, tid, pid and comm of the task that runs at the tick. A condition can
- * use the tracepoints that the capture of its side takes. The limits are those of event_filter.h.
+ * Compiles the condition of the looks (capture_look.h): an expression. A field with the name of a
+ * tracepoint without its system ("sched_switch") is the number of its hits on one CPU since the
+ * previous tick. The other fields are cpu, tid, pid and comm of the task that runs at the tick. A
+ * condition can use the tracepoints that the capture of its side takes. The limits are those of
+ * event_filter.h.
  */
 #ifndef CHOSEN_LOOK_CONDITION_H
 #define CHOSEN_LOOK_CONDITION_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Selects the events of a host capture through perf. The BPF programs do this in the kernel
- * (host.bpf.c). With perf, user space replays the records of all CPUs in the order of time and
- * decides which of them concern a followed thread, which threads are followed at that time, which
- * thread waits for which CPU, and what the tasks are called.
+ * (host.bpf.c). With perf, user space replays the records of all CPUs in the order of time. The
+ * replay tracks which threads are followed, which of them waits for which CPU, and the names of the
+ * tasks. So it decides which records concern a followed thread.
  *
  * The records are vs_events of the types of perf_tracepoint_source() and
  * tracepoint_row(), and TASK_NAME for a new name. Not thread-safe.

@@ -7,8 +7,8 @@
  * Where only the hits of followed threads matter, the kernel filters by thread, because there are
  * many hits. A filter is never changed: it passes the threads that the process had when it was set,
  * and every thread with a higher id. The replay (perf_follow.h) discards the rest. If a new
- * followed thread does not pass, because its VM is older than the VM that was followed first or
- * because thread ids have wrapped around, a further set of events is opened. If two sets report the
+ * followed thread does not pass, a further set of events is opened. This happens if its VM is older
+ * than the VM that was followed first, or if thread ids have wrapped around. If two sets report the
  * same hit, the report of the first set is used. The last set that can be opened has no filter.
  */
 #ifndef PERF_PERF_ROWS_H
