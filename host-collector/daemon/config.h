@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The daemon's configuration: an INI file with one section [daemon] and one section [vm NAME] for
- * each VM to attach at the start, and one section [pair NAME] for each pair of events to count in
- * all of them. config_keys.c has a table with one row for each key; docs/daemon.md describes the
- * keys.
+ * The daemon's configuration: an INI file with one section [daemon]. It has a section [vm NAME] for
+ * each VM to attach at the start, and a section [pair NAME] for each pair of events to count in all
+ * VMs. config_keys.c has a table with one row for each key; docs/daemon.md describes the keys.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H

@@ -8,9 +8,8 @@
  * closed, and the next one opened, when it reaches the configured size or age, or half of the VM's
  * share.
  *
- * The next file starts with the VM's last seconds (flight.h). A file stays open until its own data
- * are at least as large as what the next file would start with, so that most of the data on disk
- * are not copies.
+ * The next file starts with a copy of the VM's last seconds (flight.h). A file stays open until its
+ * own data are at least as large as this copy. So most of the data on disk are not copies.
  */
 #ifndef DAEMON_SPOOL_H
 #define DAEMON_SPOOL_H

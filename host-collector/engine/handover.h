@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Passes a model's events from the thread that reads a recording (the reader) to the thread that
- * runs the model and its observers (the taker), so that both work in parallel.
+ * Passes a model's events from the reader, the thread that reads a recording, to the taker, the
+ * thread that runs the model and its observers. So both work in parallel.
  *
  * The model belongs to the taker. Only from the return of handover_settle() to the reader's next
  * push may the reader use it: the taker has then processed everything and waits. So the model gets

@@ -8,9 +8,9 @@
  * stalls that are still in progress are reported even if the guest is silent. The silence is
  * reported too.
  *
- * The guest side ends when its channel closes, or when its agent has sent nothing for 30 s, or for
- * 3 s if the host sees all vCPUs of the guest idle at that time. From then on the merged model uses
- * the host side alone, as for a VM without an agent, until the agent sends again.
+ * The guest side ends when its channel closes, or when its agent has sent nothing for 30 s. 3 s are
+ * enough if all vCPUs of the guest were idle on the host during this time. From then on the merged
+ * model uses the host side alone, as for a VM without an agent, until the agent sends again.
  */
 #ifndef ENGINE_LIVE_H
 #define ENGINE_LIVE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Turns frames into the input of a model. `report` and `watch` both use this path. Unpacks and
- * orders the frames, decodes their content, keeps what they say about each source, converts the
- * times of events to the host's time and passes the merged events to the model. All content is
+ * orders the frames, decodes their content and keeps their data about each source. Converts the
+ * times of events to the host's time, and passes the merged events to the model. All content is
  * validated: what is malformed is counted and dropped.
  *
  * Offline, a recording is read twice. pipeline_learn() takes the clock data from every frame. After

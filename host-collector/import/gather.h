@@ -107,11 +107,10 @@ void gather_unused(struct gather *g, const char *event);
 void gather_malformed(struct gather *g, const char *source);
 /* Reads all lines of `in`. Returns 0, -ENOMEM or -EIO. */
 int gather_text(struct gather *g, FILE *in);
-/* Completes the input: sorts the events by time, gives each event of gather_other() its values,
- * sets the waker of each sched_wakeup from its sched_waking, corrects the task states of a kernel
- * that writes them one bit too high, and marks as lost the time of threads
- * without a parsed KVM event and, on all CPUs, intervals of over a minute without any event.
- * Returns 0 or -ENOMEM. */
+/* Completes the input: sorts the events by time, gives each event of gather_other() its values, and
+ * sets the waker of each sched_wakeup from its sched_waking. Corrects the task states of a kernel
+ * that writes them one bit too high. Marks as lost the time of threads without a parsed KVM event
+ * and, on all CPUs, intervals of over a minute without any event. Returns 0 or -ENOMEM. */
 int gather_finish(struct gather *g);
 /* Returns the thread, NULL if it did not occur. */
 const struct gather_thread *gather_thread_find(const struct gather *g, int32_t tid);

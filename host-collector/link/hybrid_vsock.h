@@ -7,7 +7,7 @@
  *
  * The path is as the VMM sees it, possibly in a container (vm/vmm_socket.h). The socket to listen
  * on is created with the rights of the VMM's user, in a folder that only this user and root
- * control, and only the VMM's process is accepted there.
+ * control. Only connections of the VMM's process are accepted there.
  */
 #ifndef LINK_HYBRID_VSOCK_H
 #define LINK_HYBRID_VSOCK_H
@@ -36,9 +36,9 @@ struct hybrid_vsock_answer {
 	char line[32]; /* the longest answer is "OK 4294967295" */
 	size_t len;
 };
-/* Reads the VMM's answer, and no byte beyond it. Returns 0 if the guest is connected, -EAGAIN if
- * the answer is not complete yet, -ECONNREFUSED if the VMM closed the connection, because nobody
- * listens in the guest, -EPROTO if it is no answer, or -errno. */
+/* Reads the VMM's answer, and no byte beyond it. Returns 0 if the guest is connected; -EAGAIN: the
+ * answer is not complete yet; -ECONNREFUSED: the VMM closed the connection, because no process in
+ * the guest listens; -EPROTO: it is not an answer; or another -errno. */
 int hybrid_vsock_answer(int fd, struct hybrid_vsock_answer *answer);
 
 #endif

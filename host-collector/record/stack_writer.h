@@ -12,8 +12,8 @@
  * wait for names. Stacks beyond these limits are counted and dropped; the wait itself stays on the
  * timeline without a stack.
  *
- * A record equal to one that was named within the last 30 s, in all registers, addresses and bytes,
- * has the same stack and needs no answer of the other process.
+ * If a record is equal, in all registers, addresses and bytes, to one that was named within the
+ * last 30 s, it has the same stack. Such a record needs no answer of the other process.
  */
 #ifndef RECORD_STACK_WRITER_H
 #define RECORD_STACK_WRITER_H

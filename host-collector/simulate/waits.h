@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Simulates waits of a guest CPU that runs but makes no progress, because it waits for a lock's
- * owner, for another CPU that it called, for a device, or for a nested guest. Each function begins
- * such a wait on the target vCPU and returns false if that is not possible now. `ns` is the length
- * of the wait.
+ * Simulates waits of a guest CPU that runs but makes no progress. It waits for the owner of a lock,
+ * for another CPU that it called, for a device, or for a nested guest. Each function begins such a
+ * wait on the target vCPU and returns false if that is not possible now. `ns` is the length of the
+ * wait.
  */
 #ifndef SIMULATE_WAITS_H
 #define SIMULATE_WAITS_H

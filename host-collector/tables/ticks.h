@@ -7,9 +7,9 @@
  *
  * A tick is due one tick interval of the guest's kernel after the previous tick. Other timers use
  * the same vector; they can only make the due time later. A tick is late if its delay is at least
- * an eighth of the interval. A tick is judged only if the CPU was not idle since the tick before it
- * (an idle CPU has no ticks), and only after two consecutive ticks came in time (the CPU may have
- * stopped its tick).
+ * an eighth of the interval. A tick is judged only if the CPU was not idle since the tick before
+ * it, because an idle CPU has no ticks. It is judged only after two consecutive ticks came in time,
+ * because the CPU may have stopped its tick.
  */
 #ifndef TABLES_TICKS_H
 #define TABLES_TICKS_H

@@ -17,10 +17,11 @@
 #include "host-collector/timeline/vm_clock.h"
 #include "proto/codec.h"
 
-/* Corrects the stamps of a batch and reduces its time_err. Returns false and changes nothing if
- * the pause is not between the two samples, is less than 4 times as long as the rest of the drain
- * (the clock may have been set back instead, while events continued), contradicts the batch's
- * time_err, or if a stamp may lie on either side of the pause. */
+/* Corrects the stamps of a batch and reduces its time_err. Returns false and changes nothing in
+ * these cases: the pause is not between the two samples; the pause contradicts the batch's
+ * time_err; a stamp may be on either side of the pause; the pause is less than 4 times as long as
+ * the rest of the drain. In the last case, the clock may have been set back instead, while events
+ * continued. */
 bool chord_straighten(struct batch *b, const struct vm_clock_pause *pause);
 
 #endif

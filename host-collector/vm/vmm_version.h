@@ -16,10 +16,10 @@ struct vmm_program {
 
 /*
  * Opens the program that the process runs, also if a package has replaced or removed the file
- * since. proc: "/proc". Returns a descriptor, which the caller closes, or -errno: -EPERM (others
- * than root and the caller could have written the file, or it is no regular file), -EXDEV (it is on
- * a file system that this process has not mounted, or that a server or another process serves,
- * which could keep the reader waiting), others.
+ * since. proc: "/proc". Returns a descriptor, which the caller closes, or -errno: -EPERM (a user
+ * other than root and the caller could have written the file, or it is not a regular file), -EXDEV
+ * (this process has not mounted its file system, or a server or another process serves that file
+ * system and could block the reader), others.
  */
 int vmm_program_open(const char *proc, pid_t pid, struct vmm_program *out);
 /*

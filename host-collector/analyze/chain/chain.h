@@ -152,10 +152,10 @@ struct chain_group {
  *
  * LATE: the interrupt was handled later than the limit.
  *
- * LOST: the interrupt was accepted, certainly belongs to this VM, and was not handled for the
- * limit; no lost event can hide a handler; and either the vCPU halted for the limit with the
- * interrupt pending, or the guest made progress that needs interrupts on (it switched tasks, ran
- * softirqs, or took an interrupt that was accepted after the previous handler had ended).
+ * LOST: the interrupt was accepted, certainly belongs to this VM, and was not handled within the
+ * limit. No lost event can hide a handler. The vCPU halted for the limit with the interrupt
+ * pending, or the guest made progress that needs interrupts on. Such progress is a task switch, a
+ * softirq, or an interrupt that was accepted after the previous handler had ended.
  */
 enum chain_trouble_kind { CHAIN_LATE, CHAIN_LOST };
 

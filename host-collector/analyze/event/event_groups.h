@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Groups events by the value of an expression, the key of their choice. For each group it computes
- * the number of events, the number in each interval of time, and the sum and the distribution of a
- * second expression, the value of the choice.
+ * the number of events, and the number in each interval of time. It also computes the sum and the
+ * distribution of a second expression, the value of the choice.
  */
 #ifndef EVENT_EVENT_GROUPS_H
 #define EVENT_EVENT_GROUPS_H
