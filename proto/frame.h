@@ -140,9 +140,9 @@ struct frame_order {
 	uint64_t retired[VS_RETIRED_SESSIONS]; /* ids of the newest of them */
 };
 /*
- * Checks the session and the sequence number of a frame. Returns 0 if the frame is in order, the
- * number of frames lost before it if there is a gap, or -EALREADY for a replayed frame, which the
- * caller must drop. A new session_id starts a new sequence. A frame of one of the last
+ * Checks the session and the sequence number of a frame. Returns 0 if the frame is in order, or the
+ * number of frames lost before it if there is a gap. Returns -EALREADY for a replayed frame, which
+ * the caller must drop. A new session_id starts a new sequence. A frame of one of the last
  * VS_RETIRED_SESSIONS replaced sessions is a replay.
  */
 int64_t frame_order_check(struct frame_order *o, const struct frame_header *h);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Recordings (.vcs): a file header of 32 bytes, then entries. An entry states the source and the
- * arrival time of a frame and contains the frame as it was received, so a reader decodes the same
- * bytes as a live collector. All integers are little-endian.
+ * Recordings (.vcs): a file header of 32 bytes, then entries. An entry contains a frame as it was
+ * received, with its source and arrival time. So a reader decodes the same bytes as a live
+ * collector. All integers are little-endian.
  *
  *   file:   0 8 "VCSREC\r\n" | 8 4 version (1) | 12 4 flags | 16 8 created, CLOCK_REALTIME ns
  *           24 4 reserved | 28 4 CRC32C of bytes 0..27

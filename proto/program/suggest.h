@@ -14,8 +14,9 @@ struct suggest {
 
 /* Begins a search for typed[0..len-1]. */
 void suggest_begin(struct suggest *s, const char *typed, size_t len);
-/* Makes `name` the best candidate if it begins with the typed text, or differs from it in fewer
- * letters than the best one so far and in at most a third of them. Keeps the pointer. */
+/* Makes `name` the best candidate if it begins with the typed text. Also does so if it differs from
+ * that text in at most a third of the letters, and in fewer letters than the best candidate so far.
+ * Keeps the pointer. */
 void suggest_try(struct suggest *s, const char *name);
 
 #endif
