@@ -20,8 +20,9 @@ struct pvclock_page {
 /* Finds the page. Never fails: without a page each read returns known = false. tsc_hz: nominal TSC
  * frequency, which the parameters must match. */
 void pvclock_page_init(struct pvclock_page *p, uint64_t tsc_hz);
-/* Reads the parameters. known = false if there is no kvmclock (TCG, kvm-clock disabled, master
- * clock off), if the host wrote during all attempts, or if the rate differs from the TSC's. */
+/* Reads the parameters. Sets known = false if there is no kvmclock (TCG, kvm-clock disabled, master
+ * clock off). Also does so if the host wrote during all attempts, or if the rate differs from the
+ * TSC's. */
 void pvclock_page_read(struct pvclock_page *p, struct message_vm_clock_pvclock *out);
 
 /* Returns true if this kernel's clocks come from kvmclock. Such clocks read the same on all CPUs,

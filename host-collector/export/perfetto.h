@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Writes a recording as a trace for Perfetto (https://ui.perfetto.dev). The trace has one timeline,
- * the host's CLOCK_BOOTTIME. It shows the host's schedule, each VM's schedule as a machine of its
- * own, states and exits of vCPUs on their threads' tracks, the guests' interrupts, arrows from
- * injection to handler, and losses.
+ * the host's CLOCK_BOOTTIME. It shows the host's schedule, and the schedule of each VM as a
+ * separate machine. The tracks of vCPU threads show states and exits. The trace also has the
+ * guests' interrupts, arrows from injection to handler, and losses.
  *
  * The trace is written while the model is fed. The writer holds back events for at most
  * FLOW_HOLD_NS of the recording's time. docs/export.md describes what the trace shows, and on which

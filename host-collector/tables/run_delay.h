@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The tables `vcpu`, `pcpu` and `culprits`: scheduling latency of vCPUs. For each vCPU they show
- * the time in each state and its waits for a pCPU (run delay) by cause, for each pCPU how long
- * vCPUs waited for it, and which tasks ran instead.
+ * the time in each state and its waits for a pCPU (run delay) by cause. For each pCPU they show how
+ * long vCPUs waited for it, and which tasks ran instead.
  *
  * One wait is the unbroken time in `runnable` and `throttled` until the thread runs. A wait whose
  * begin or end was not observed counts in the states, not as a wait.

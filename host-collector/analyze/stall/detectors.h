@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Three independent tests for a stall. The scheduler test looks for tasks that wait for the CPU,
- * the tick test for missing timer interrupts, the watchdog test for soft lockup lines in the
- * guest's log. For each incident, each test states whether it found the stall, and the reason.
+ * Three independent tests for a stall. The scheduler test looks for tasks that wait for the CPU.
+ * The tick test looks for missing timer interrupts. The watchdog test looks for soft lockup lines
+ * in the guest's log. For each incident, each test states whether it found the stall, and the
+ * reason.
  */
 #ifndef STALL_DETECTORS_H
 #define STALL_DETECTORS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Collects what the sources of bpf/kvmclock/kvm_clock.h report about the VMM's guest, gives it to
- * vm_clock, the engine that converts recordings, and compares that engine's kvmclock with what the
- * guest read. Every function fails the running test if a check fails.
+ * Collects the data of the sources of bpf/kvmclock/kvm_clock.h about the VMM's guest. Gives them to
+ * vm_clock, the engine that converts recordings. Compares the kvmclock of that engine with the
+ * guest's own readings. Every function fails the running test if a check fails.
  *
  * A reading is a pair (guest TSC, kvmclock) from the guest, and the host's TSC before and after
  * the VMM entered the guest for it. That is a round trip, which confirms the TSC parameters. Where
