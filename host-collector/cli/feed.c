@@ -221,7 +221,7 @@ static void entries_take(struct feed *f)
 	while (!f->stopped && !f->ended && f->n - at >= sizeof(entry)) {
 		memcpy(&entry, f->bytes + at, sizeof(entry));
 		if (entry.bytes > ENTRY_BYTES_MAX) {
-			end(f, "who answers is no daemon of this version");
+			end(f, "the peer is not a daemon of this version");
 			return;
 		}
 		if (f->n - at < sizeof(entry) + entry.bytes)

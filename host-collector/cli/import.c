@@ -142,8 +142,8 @@ static void file_look(const char *path, struct dat_options *o, bool *known)
 	*known = !err;
 	if (err == -ENOTSUP)
 		fprintf(stderr,
-			"vcpuscope import: %s: its options cannot be read: which guest it belongs to, and its "
-			"sync, are not checked\n",
+			"vcpuscope import: %s: its options cannot be read; its relation to the other "
+			"file, and its sync, are not checked\n",
 			path);
 	if (in)
 		fclose(in);

@@ -229,7 +229,7 @@ static void all_show(const struct incidents_arguments *a, const struct incident_
 			(unsigned long long)incident_log_newer(l));
 	if (incident_log_skipped(l))
 		fprintf(stderr,
-			"vcpuscope incidents: %llu lines are no records of incidents; skipped\n",
+			"vcpuscope incidents: %llu lines are not records of incidents; skipped\n",
 			(unsigned long long)incident_log_skipped(l));
 }
 

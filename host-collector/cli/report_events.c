@@ -83,8 +83,8 @@ int report_events_read(const struct report_events_request *q, struct model *m)
 		fprintf(stderr, "vcpuscope report: %s\n", why);
 	else if (!info.closed)
 		fprintf(stderr,
-			"vcpuscope report: %s: was not closed; what follows covers what is "
-			"complete\n",
+			"vcpuscope report: %s: was not closed; the output covers its complete "
+			"entries\n",
 			path);
 	pipeline_free(p);
 	if (!err && narrow_check(q->narrow, m, why, sizeof(why))) {
@@ -124,8 +124,8 @@ static bool request_check(const struct report_events_request *q)
 
 	if (!q->events->events.n)
 		fprintf(stderr,
-			"vcpuscope report: %s needs -e EVENT; `vcpuscope events` lists what there "
-			"is\n",
+			"vcpuscope report: %s needs -e EVENT; `vcpuscope events` lists the "
+			"events\n",
 			q->what);
 	else if (!strcmp(q->format, "html"))
 		fprintf(stderr, "vcpuscope report: %s has no --format html\n", q->what);

@@ -214,7 +214,8 @@ static const struct kind *kind_find(const struct report_events_request *q)
 	else if (a->value && !dist)
 		fprintf(stderr, "vcpuscope report: %s: --value is an option of dist\n", q->what);
 	else if (dist && !a->value)
-		fputs("vcpuscope report: dist needs --value EXPR: what is distributed\n", stderr);
+		fputs("vcpuscope report: dist needs --value EXPR: the value to distribute\n",
+		      stderr);
 	else if (a->every_ns && (top || dist))
 		fprintf(stderr, "vcpuscope report: %s: --every is an option of rate\n", q->what);
 	else if (top)

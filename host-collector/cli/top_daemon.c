@@ -94,7 +94,7 @@ int top_daemon_ask(const char *control, struct top_answer *out, size_t max_rows,
 	out->seconds = 0;
 	out->n_rows = out->n_vms = 0;
 	if (!json_get(reply, "vms")) {
-		snprintf(why, why_bytes, "%s: who answers there is no daemon of this version",
+		snprintf(why, why_bytes, "%s: the process there is not a daemon of this version",
 			 control);
 		err = -EPROTO;
 	}

@@ -312,7 +312,7 @@ static void hello_receive(struct guest_session *s, const struct frame_view *fram
 	bool known = s->stats.hello_known && frame->header.session_id == s->guest_session_id;
 
 	if (message_hello_unpack(payload, len, hello) || hello->role != STREAM_ROLE_GUEST) {
-		session_refuse(s, "who answers is no guest agent; ignored");
+		session_refuse(s, "the peer is not a guest agent; ignored");
 		return;
 	}
 	if (hello->protocol_min > VS_PROTOCOL_MAX || hello->protocol_max < VS_PROTOCOL_MIN) {

@@ -286,7 +286,7 @@ int qmp_open_fd(int fd, int limit_ms, struct qmp **out, char *why, size_t why_by
 	}
 	if (!json_object_object_get_ex(message, "QMP", &field)) {
 		err = -EBADMSG;
-		snprintf(why, why_bytes, "what answers is no QMP monitor");
+		snprintf(why, why_bytes, "the peer is not a QMP monitor");
 		goto fail;
 	}
 	version_take(q, field);

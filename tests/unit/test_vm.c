@@ -532,7 +532,7 @@ static void test_qmp_trouble(void **state)
 		{another, 0, -ESRCH, "its vCPU thread 800 is no thread of process "},
 		{outer, 0, -ESRCH, "its vCPU thread 811 is no thread of process "},
 		{greets, 700, -EINVAL, "(qemu-system-x86), not by --pid 700"},
-		{stranger, 0, -EBADMSG, "is no QMP monitor"},
+		{stranger, 0, -EBADMSG, "is not a QMP monitor"},
 		{garbage, 0, -EBADMSG, "no greeting"},
 		{number, 0, -EBADMSG, "no greeting"},
 		{refuses, 0, -EREMOTEIO, "query-cpus-fast"},
