@@ -115,6 +115,11 @@ enum vs_stack_role {
 	 * are of this time. In STACK events pid2 is 0, so that older readers do not explain a wait
 	 * with it. */
 	VS_STACK_LOOK = 5,
+	/* Where `pid` was when it hit an event that the user chose with `stack`. Explains no wait.
+	 * In STACK events pid2 is 0, as above, and the duration is a number: the hit has the same
+	 * number as the value of its last field (USER_STACKS). The event comes right before the
+	 * hit. */
+	VS_STACK_HIT = 6,
 };
 
 /* The CPU number of events that the collector itself adds to the host's stream. */

@@ -116,6 +116,11 @@ const struct message_user_event *user_events_at(const struct user_events *r, siz
 	return &r->known[i]->event;
 }
 
+size_t user_event_n_shown(const struct message_user_event *e)
+{
+	return e->n_fields - (e->n_fields && e->flags & USER_STACKS);
+}
+
 bool user_event_field(const struct message_user_event *e, const char *name, size_t *index)
 {
 	for (size_t i = 0; i < e->n_fields; i++) {

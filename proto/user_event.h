@@ -61,6 +61,9 @@ const struct message_user_event *user_events_find(const struct user_events *r, u
  * the last. */
 const struct message_user_event *user_events_at(const struct user_events *r, size_t i,
 						uint32_t *source);
+/* Returns the number of fields without the number of a stack (USER_STACKS), which means nothing to
+ * people. */
+size_t user_event_n_shown(const struct message_user_event *e);
 /* Finds a field by its name. Returns false if the event does not have it. */
 bool user_event_field(const struct message_user_event *e, const char *name, size_t *index);
 

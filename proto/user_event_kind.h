@@ -29,6 +29,8 @@ enum user_event_flag {
 	USER_DETACHED = 2,
 	USER_FAILED = 4, /* it could not be attached, or the guest's owner does not allow it */
 	USER_HASHED = 8, /* values of USER_HEX fields are keyed hashes of the guest's pointers */
+	/* The last field is the number of the hit's stack (VS_STACK_HIT); 0: none was taken. */
+	USER_STACKS = 16,
 };
 
 enum user_field_type {

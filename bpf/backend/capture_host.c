@@ -149,6 +149,7 @@ static int stack_arrived(void *context, void *data, size_t bytes)
 		.tid = s->tid,
 		.tgid = s->tgid,
 		.explains = s->explains,
+		.event = s->event,
 		.cpu = s->cpu,
 		.role = s->role,
 		.sampled = s->sampled,

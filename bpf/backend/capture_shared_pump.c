@@ -106,19 +106,13 @@ static void event_hand_out(struct capture_shared *s, const struct vs_event *even
 		user_push(s, s->users[number], event);
 }
 
-static void on_stack(void *context, const struct capture_stack *stack)
+static void stack_push(struct capture_user *user, const struct capture_stack *stack,
+		       enum vs_stack_role role)
 {
-	struct capture_shared *s = context;
-	const int number = event_router_user_of(s->router, stack->explains);
 	const size_t kernel_bytes = stack->n_kernel * sizeof(*stack->kernel);
-	struct capture_user *user = number >= 0 ? s->users[number] : NULL;
 	struct kept_stack *kept;
 	char *behind;
-	bool is_short;
 
-	is_short = user && stack->wait_ns < user->wait_threshold_ns;
-	if (!user || (is_short && !stack->sampled))
-		return;
 	kept = user->n_stacks < STACKS_MAX
 		       ? malloc(sizeof(*kept) + kernel_bytes + stack->user.copied_bytes)
 		       : NULL;
@@ -129,8 +123,7 @@ static void on_stack(void *context, const struct capture_stack *stack)
 	behind = (char *)(kept + 1);
 	kept->next = NULL;
 	kept->stack = *stack;
-	if (is_short)
-		kept->stack.role = VS_STACK_SHORT;
+	kept->stack.role = role;
 	kept->stack.kernel = (uint64_t *)(void *)behind;
 	kept->stack.user.copied = (uint8_t *)behind + kernel_bytes;
 	if (kernel_bytes)
@@ -140,6 +133,36 @@ static void on_stack(void *context, const struct capture_stack *stack)
 	*user->stacks_end = kept;
 	user->stacks_end = &kept->next;
 	user->n_stacks++;
+}
+
+/* Passes the stack of a hit to the users that get the hit. */
+static void hit_stack_hand_out(struct capture_shared *s, const struct capture_stack *stack)
+{
+	struct vs_event hit = {.type = VS_EVENT_USER, .cpu = stack->cpu, .pid = stack->tid};
+	struct user_set users;
+	int number;
+
+	ev_set_user_id(&hit, stack->event);
+	event_router_route(s->router, &hit, &users);
+	user_set_keep(&users, &s->joined);
+	while ((number = user_set_take(&users)) >= 0)
+		stack_push(s->users[number], stack, stack->role);
+}
+
+static void on_stack(void *context, const struct capture_stack *stack)
+{
+	struct capture_shared *s = context;
+	const int number = event_router_user_of(s->router, stack->explains);
+	struct capture_user *user = number >= 0 ? s->users[number] : NULL;
+	bool is_short;
+
+	if (stack->role == VS_STACK_HIT) {
+		hit_stack_hand_out(s, stack);
+		return;
+	}
+	is_short = user && stack->wait_ns < user->wait_threshold_ns;
+	if (user && (!is_short || stack->sampled))
+		stack_push(user, stack, is_short ? VS_STACK_SHORT : stack->role);
 }
 
 /* ---- from the kernel ---- */

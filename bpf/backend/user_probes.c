@@ -199,6 +199,7 @@ int user_probes_add(struct user_probes *p, const struct capture_event *event, ui
 	states_clear(p, (uint32_t)i);
 	*slot = (struct vs_user_slot){
 		.untraced = event->untraced,
+		.stack = event->stack,
 		.vms = vms,
 		.n_values = (uint32_t)event->n_values,
 		.first_test = event->n_tests ? event->first_test : VS_USER_KEEP,

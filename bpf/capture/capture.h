@@ -69,9 +69,10 @@ struct capture_user_stack {
 
 struct capture_stack {
 	uint64_t time;    /* CLOCK_MONOTONIC ns of the switch-out, wake-up or sample */
-	uint64_t wait_ns; /* length of the wait (waker: until the wake-up) */
+	uint64_t wait_ns; /* length of the wait (waker: until the wake-up); hit: its number */
 	pid_t tid, tgid;  /* thread whose stack it is */
-	pid_t explains;   /* waker: the task woken; otherwise the same as tid */
+	pid_t explains;   /* waker: the task woken; hit, look: 0; otherwise the same as tid */
+	uint32_t event;   /* hit: id of the chosen event */
 	uint16_t cpu;
 	enum vs_stack_role role;
 	bool sampled; /* roles waiter and short: also represents the thread's shorter waits */

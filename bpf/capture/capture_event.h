@@ -24,6 +24,7 @@ struct capture_event {
 	char path[256];
 	uint64_t offset, counter;
 	bool untraced;
+	bool stack;    /* host: take the stacks of hits; one of `values` is VS_FROM_STACK */
 	uint32_t rate; /* hits per second and CPU; 0: the default */
 	/* Number of used elements of `values` and `tests` (user_slot.h). */
 	size_t n_values, n_tests;

@@ -242,6 +242,9 @@ static int fields_choose(struct resolving *r)
 	struct capture_event *c = &r->out.capture;
 	struct message_user_event *d = &r->out.description;
 	const char *listed = r->spec->fields.text;
+	/* The number of the stack needs the rest. */
+	const size_t values_max = VS_USER_VALUES_MAX - r->spec->stack;
+	const size_t fields_max = VS_USER_FIELDS_MAX - r->spec->stack;
 	int err = listed_check(r);
 
 	if (!err)
@@ -255,15 +258,14 @@ static int fields_choose(struct resolving *r)
 			if ((f->type == USER_TEXT) != texts ||
 			    (*listed && !is_listed(listed, f->name)))
 				continue;
-			if (c->n_values + n > VS_USER_VALUES_MAX ||
-			    d->n_fields == VS_USER_FIELDS_MAX) {
+			if (c->n_values + n > values_max || d->n_fields == fields_max) {
 				if (*listed)
 					return expr_fail(
 						r->error, -E2BIG, r->spec->fields.at,
 						"these fields are too many or too long: an event "
 						"has room for %d numbers; 8 characters need as "
 						"much as a number",
-						VS_USER_VALUES_MAX);
+						(int)values_max);
 				continue;
 			}
 			memcpy(field.name, f->name, sizeof(field.name));
@@ -273,6 +275,19 @@ static int fields_choose(struct resolving *r)
 		}
 	}
 	return err;
+}
+
+/* Adds the number of the stack. The last field, so that older readers show it as a number. */
+static void stack_add(struct resolving *r)
+{
+	struct capture_event *c = &r->out.capture;
+	struct message_user_event *d = &r->out.description;
+
+	c->stack = true;
+	c->values[c->n_values++] = (struct vs_user_value){.bytes = 8, .from = VS_FROM_STACK};
+	d->flags |= USER_STACKS;
+	d->fields[d->n_fields++] = (struct message_user_field){
+		.type = USER_UNSIGNED, .bytes = 8, .name = "stack_number"};
 }
 
 /* ---- all of it ---- */
@@ -335,8 +350,6 @@ static int filter_compile(struct resolving *r)
 
 static int spec_check(const struct resolving *r)
 {
-	if (r->spec->stack)
-		return expr_fail(r->error, -EINVAL, r->spec->at, "'stack' cannot be recorded yet");
 	if (strpbrk(r->spec->system, "*?[") || strpbrk(r->spec->name, "*?["))
 		return expr_fail(r->error, -EINVAL, r->spec->at,
 				 "a pattern cannot be recorded: name each event");
@@ -366,7 +379,11 @@ static int event_resolve(struct resolving *r, size_t place)
 	r->out.description.flags = r->spec->untraced ? USER_UNTRACED : 0;
 	schema_fill(r);
 	err = filter_compile(r);
-	return err ? err : fields_choose(r);
+	if (!err)
+		err = fields_choose(r);
+	if (!err && r->spec->stack)
+		stack_add(r);
+	return err;
 }
 
 int chosen_kernel_event(const struct event_spec *spec, const struct chosen_limits *limits,
@@ -379,6 +396,10 @@ int chosen_kernel_event(const struct event_spec *spec, const struct chosen_limit
 	if (spec->kind == EVENT_UPROBE || spec->kind == EVENT_USDT) {
 		snprintf(error->text, sizeof(error->text),
 			 "a function or probe of a program is not an event of the kernel");
+		return -EPERM;
+	}
+	if (spec->stack) {
+		snprintf(error->text, sizeof(error->text), "no stacks of hits are taken here");
 		return -EPERM;
 	}
 	r = calloc(1, sizeof(*r));
@@ -440,6 +461,10 @@ static int guest_event_add(struct message_config *guest, const struct event_spec
 	if (spec->kind == EVENT_UPROBE || spec->kind == EVENT_USDT)
 		return expr_fail(r->error, -EINVAL, spec->at,
 				 "in a guest, functions and probes of programs cannot be chosen");
+	if (spec->stack)
+		return expr_fail(r->error, -EINVAL, spec->at,
+				 "'stack' cannot be recorded in a guest: its owner's policy allows "
+				 "no stacks of chosen events");
 	if (spec_check(r))
 		return -EINVAL;
 	if (guest->n_events == VS_CONFIG_EVENTS_MAX)

@@ -15,7 +15,7 @@ static bool has_test_of(const struct capture_event *e, enum vs_user_from from)
 bool perf_hit_can(const struct capture_event *e)
 {
 	for (size_t i = 0; i < e->n_values; i++) {
-		if (e->values[i].from == VS_FROM_USER)
+		if (e->values[i].from == VS_FROM_USER || e->values[i].from == VS_FROM_STACK)
 			return false;
 	}
 	return !has_test_of(e, VS_FROM_USER) &&

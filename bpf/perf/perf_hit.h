@@ -11,8 +11,8 @@
 #include "bpf/perf/perf_sample.h"
 
 /* Returns whether a record of perf suffices to compute the values and the filter of the event. A
- * record holds neither memory of the process nor the name of the task. The name is not needed if
- * the kernel's filter is exact. */
+ * record holds neither memory of the process, nor a stack, nor the name of the task. The name is
+ * not needed if the kernel's filter is exact. */
 bool perf_hit_can(const struct capture_event *e);
 /* Returns a value of the hit that `record` reports on `cpu`. A value that the record does not hold
  * is 0. */

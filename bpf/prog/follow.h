@@ -33,6 +33,11 @@ enum {
 	VS_SHORT_PER_WINDOW = 32,
 	/* None of these stacks is sent while the ring of stacks has more unread bytes than this. */
 	VS_SHORT_RING_BYTES = 1 << 20,
+	/* The same for stacks of hits (hit_stack.h), in the same windows: of all chosen events, and
+	 * of each. */
+	VS_HIT_ALL_PER_WINDOW = 32,
+	VS_HIT_PER_WINDOW = 16,
+	VS_HIT_RING_BYTES = 1 << 19,
 };
 
 /* Adds a short wait to *short_ns. Returns 1 if the stack of this wait is to be sent. Then it also
@@ -100,7 +105,7 @@ struct vs_stack {
 	vs_u32 copies;   /* number of copies into this buffer */
 	vs_u64 user_end; /* end of the thread's stack mapping, as last found; 0: unknown */
 	vs_u32 sampled;  /* 1: represents the thread's shorter waits as well */
-	vs_u32 reserved;
+	vs_u32 event;    /* id of the chosen event of a hit; 0: not the stack of a hit */
 	unsigned char user[VS_STACK_USER_BYTES];
 };
 

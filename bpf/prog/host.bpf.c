@@ -87,6 +87,11 @@ volatile __u64 wait_threshold_ns;
 /* The window of time in which stacks of short waits were taken last, and how many. */
 __u64 short_window;
 __u32 short_taken;
+/* The same for stacks of hits, by slot; the last one is of all slots together. */
+struct {
+	__u64 window;
+	__u32 taken, reserved;
+} hit_windows[VS_USER_SLOTS_MAX + 1];
 /* Followed threads by tid modulo VS_BUCKETS: most tasks are dismissed without a hash lookup. */
 __u32 buckets[VS_BUCKETS];
 /* Followed threads that wait, runnable, for each CPU. */
@@ -232,6 +237,7 @@ static __always_inline void stack_send_waker(void *ctx, __s32 woken, __u64 now, 
 	stack_fill_kernel(ctx, s);
 	stack_fill_user(s, false);
 	s->sampled = 0;
+	s->event = 0;
 	s->time = now;
 	s->wait_ns = wait_ns;
 	s->tid = VS_READ(current, pid);
@@ -325,34 +331,43 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 	return 0;
 }
 
-/* Sends where the current task is, if it is followed. explains: for the event (proto/event.h). */
-static __always_inline void sample_send(void *ctx, __u16 role, bool explains, __u64 period_ns)
+/* Sends where the current task is. explains, wait_ns: for the event (proto/event.h). event: id of a
+ * chosen event, or 0. Returns false if there is no room. */
+static __always_inline bool stack_send_here(void *ctx, __u16 role, __s32 explains, __u64 wait_ns,
+					    __u32 event)
 {
 	const __u64 both = bpf_get_current_pid_tgid();
-	const __s32 tid = (__s32)both;
 	struct task_struct *current = bpf_get_current_task_btf();
-	struct vs_stack *s;
-	__u32 slot = 0;
+	struct vs_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
 
-	if (!tid || !followed_of(tid, &slot))
-		return;
-	s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
 	if (!s) {
 		__sync_fetch_and_add(&stacks_dropped, 1);
-		return;
+		return false;
 	}
+	s->time = bpf_ktime_get_ns();
 	stack_fill_kernel(ctx, s);
 	stack_fill_user(s, false);
 	s->sampled = 0;
-	s->time = bpf_ktime_get_ns();
-	s->wait_ns = period_ns;
-	s->tid = tid;
-	s->explains = explains ? tid : 0;
+	s->event = event;
+	s->wait_ns = wait_ns;
+	s->tid = (__s32)both;
+	s->explains = explains;
 	s->tgid = (__s32)(both >> 32);
 	s->cpu = (__u16)bpf_get_smp_processor_id();
 	s->role = role;
 	bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), current->comm);
 	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
+/* Sends where the current task is, if it is followed. */
+static __always_inline void sample_send(void *ctx, __u16 role, bool explains, __u64 period_ns)
+{
+	const __s32 tid = current_tid();
+	__u32 slot = 0;
+
+	if (tid && followed_of(tid, &slot))
+		stack_send_here(ctx, role, explains ? tid : 0, period_ns, 0);
 }
 
 /* Attached to a timer of each CPU if samples are wanted: where a followed thread is now. */
@@ -619,11 +634,44 @@ static __always_inline bool user_slot_concerns(const struct vs_user_slot *slot, 
 	return slot->vms && current_is_watched();
 }
 
+static __always_inline bool hit_window_take(__u32 i, __u64 window, __u32 most)
+{
+	if (hit_windows[i].window != window) {
+		hit_windows[i].window = window;
+		hit_windows[i].taken = 0;
+	}
+	return __sync_fetch_and_add(&hit_windows[i].taken, 1) < most;
+}
+
+/* Is there room on this host for the stack of one more hit? */
+static __always_inline bool hit_room(__u32 slot)
+{
+	const __u64 window = bpf_ktime_get_ns() >> VS_SHORT_WINDOW_LOG2_NS;
+
+	return bpf_ringbuf_query(&stacks, 0 /* BPF_RB_AVAIL_DATA */) <= VS_HIT_RING_BYTES &&
+	       hit_window_take(slot & (VS_USER_SLOTS_MAX - 1), window, VS_HIT_PER_WINDOW) &&
+	       hit_window_take(VS_USER_SLOTS_MAX, window, VS_HIT_ALL_PER_WINDOW);
+}
+
+/* Takes the stack of the hit that user_emit() emits next. Returns what hit_stack_end() takes. */
+static __noinline __u64 hit_stack_take(void *ctx, __u32 slot, __u32 event)
+{
+	__u32 number;
+
+	if (!emitting || !with_stacks || !hit_room(slot))
+		return hit_stack_begin(0);
+	number = __sync_fetch_and_add(&hit_stack_last, 1) + 1;
+	if (!stack_send_here(ctx, VS_STACK_HIT, 0, number, event))
+		number = 0;
+	return hit_stack_begin(number);
+}
+
 static __always_inline void user_hit_here(void *ctx)
 {
 	__u32 index = 0;
 	const struct vs_user_slot *slot = user_slot_here(ctx, &index);
 	bool is_followed = false;
+	__u64 outer = 0;
 	__s32 tid;
 
 	if (!slot || (!slot->untraced && !user_slot_concerns(slot, current_tid(), &is_followed)))
@@ -636,7 +684,11 @@ static __always_inline void user_hit_here(void *ctx)
 	/* Followed threads have their names from the scheduler's events. */
 	if (!is_followed)
 		announce_current();
+	if (slot->stack)
+		outer = hit_stack_take(ctx, index, slot->id);
 	user_emit(ctx, slot, tid);
+	if (slot->stack)
+		hit_stack_end(outer);
 }
 VS_USER_PROGRAMS
 

@@ -5,6 +5,7 @@
 #define PROG_USER_HIT_H
 
 #include "bpf/prog/emit.h"
+#include "bpf/prog/hit_stack.h"
 #include "bpf/prog/user_slot.h"
 #include "bpf/prog/user_test.h"
 
@@ -63,6 +64,12 @@ static __always_inline __u64 user_value_read(const void *ctx, const struct vs_us
 	if (v->is_signed)
 		value = (__u64)((__s64)(value << unused) >> unused);
 	return value;
+}
+
+/* A test cannot ask for a stack. */
+static __always_inline __u64 user_field_read(const void *ctx, const struct vs_user_value *v)
+{
+	return v->from == VS_FROM_STACK ? hit_stack_number() : user_value_read(ctx, v);
 }
 
 static __always_inline bool user_test(const void *ctx, const struct vs_user_test *t)
@@ -170,8 +177,8 @@ static __always_inline void user_emit(const void *ctx, const struct vs_user_slot
 		to->cpu = (__u16)cpu;
 		to->pid = tid;
 		to->pid2 = (__s32)(slot->id | i << 16);
-		to->arg0 = 2 * i < n ? user_value_read(ctx, &slot->values[2 * i]) : 0;
-		to->arg1 = 2 * i + 1 < n ? user_value_read(ctx, &slot->values[2 * i + 1]) : 0;
+		to->arg0 = 2 * i < n ? user_field_read(ctx, &slot->values[2 * i]) : 0;
+		to->arg1 = 2 * i + 1 < n ? user_field_read(ctx, &slot->values[2 * i + 1]) : 0;
 		asm volatile("" ::: "memory");
 		*(volatile __u16 *)&to->type = i ? VS_EVENT_USER_MORE : VS_EVENT_USER;
 	}

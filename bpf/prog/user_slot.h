@@ -40,6 +40,7 @@ enum vs_user_from {
 	VS_FROM_PID = 6,
 	VS_FROM_COMM = 7,  /* of the current task: from character `offset` on */
 	VS_FROM_COUNT = 8, /* count number `number` of the looks (look_shared.h) */
+	VS_FROM_STACK = 9, /* number of the hit's stack (hit_stack.h); 0: none was taken */
 };
 
 struct vs_user_value {
@@ -74,7 +75,7 @@ struct vs_user_slot {
 	vs_u32 n_values;
 	vs_u32 first_test; /* VS_USER_KEEP: there is no test */
 	vs_u32 per_window; /* largest number of hits per window and CPU that become events */
-	vs_u32 reserved;
+	vs_u32 stack;      /* 1: a hit that becomes an event takes the stack of its task */
 	struct vs_user_value values[VS_USER_SLOT_VALUES];
 	struct vs_user_test tests[VS_USER_TESTS_MAX];
 };

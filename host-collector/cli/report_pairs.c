@@ -192,6 +192,17 @@ static void end_text(const struct output *o, const struct pair_end *end, FILE *o
 	fprintf(out, " on %s CPU %u", end->source == VS_SOURCE_HOST ? "host" : "guest", end->cpu);
 }
 
+/* An event, and the frames of its stack. */
+static void detail_line_text(const char *text, FILE *out)
+{
+	while (*text) {
+		const size_t n = strcspn(text, "\n");
+
+		fprintf(out, "     | %.*s\n", (int)n, text);
+		text += n + (text[n] == '\n');
+	}
+}
+
 static void detail_text(const struct output *o, size_t pair, FILE *out)
 {
 	const struct pair_detail_line *line;
@@ -199,7 +210,7 @@ static void detail_text(const struct output *o, size_t pair, FILE *out)
 
 	for (i = 0; (line = pair_detail_get(o->detail, pair, i)); i++) {
 		if (i < DETAIL_SHOWN)
-			fprintf(out, "     | %s", line->text);
+			detail_line_text(line->text, out);
 	}
 	if (i > DETAIL_SHOWN || pair_detail_hidden(o->detail, pair))
 		fprintf(out, "     | %" PRIu64 " more events\n",

@@ -42,7 +42,7 @@ static void json_write(const struct watch_events *w, const struct user_hit *hit)
 	event_json_text(name, w->out);
 	fprintf(w->out, ",\"cpu\":%u,\"tid\":%" PRId32 ",\"fields\":{", hit->head.cpu,
 		hit->head.pid);
-	for (size_t i = 0; i < e->n_fields; i++) {
+	for (size_t i = 0; i < user_event_n_shown(e); i++) {
 		fputs(i ? "," : "", w->out);
 		event_json_text(e->fields[i].name, w->out);
 		fputc(':', w->out);
@@ -76,7 +76,7 @@ static void text_write(struct watch_events *w, const struct user_hit *hit)
 	fprintf(w->out, "%-5s [%03u] %6" PRId32 "  %s:%s:", side_of(hit), hit->head.cpu,
 		hit->head.pid, side_of(hit), escape(e->system).text);
 	fputs(escape(e->name).text, w->out);
-	for (size_t i = 0; i < e->n_fields; i++) {
+	for (size_t i = 0; i < user_event_n_shown(e); i++) {
 		fprintf(w->out, " %s=", escape(e->fields[i].name).text);
 		fputs(escape(user_hit_text(hit, i, value, sizeof(value))).text, w->out);
 	}

@@ -264,6 +264,8 @@ static int chosen_send(struct host_stream *h)
 
 static const char *attach_error(const struct capture_event *e, int err)
 {
+	if (err == -ENOTSUP && e->stack)
+		return "this backend takes no stacks of hits: only BPF does";
 	if (err == -ENOTSUP)
 		return "this backend cannot capture it: perf reads no memory of processes, and "
 		       "compares comm only in the kernel's filter";

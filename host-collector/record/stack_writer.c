@@ -79,7 +79,7 @@ struct stack_writer {
 	struct raw *raw[WAITING_MAX];
 	size_t n_raw;
 	uint64_t last_tag;
-	struct bucket waits, shorts, samples;
+	struct bucket waits, shorts, samples, hits;
 	struct known *known;
 	size_t n_known;
 	struct recent recent[RECENT_SLOTS]; /* by hash */
@@ -117,7 +117,7 @@ struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shar
 	if (!s)
 		return NULL;
 	s->host_hz = host_hz;
-	s->waits.tokens = s->shorts.tokens = s->samples.tokens = BURST;
+	s->waits.tokens = s->shorts.tokens = s->samples.tokens = s->hits.tokens = BURST;
 	s->own_names = !shared;
 	s->names = shared ? shared : stack_names_new();
 	if (s->names)
@@ -179,14 +179,16 @@ static bool token_take(struct bucket *b, unsigned per_second, uint64_t now_ms)
 	return true;
 }
 
-/* Is there room and time for one more? A long wait's stack explains a stall; a sample and a short
- * wait are each one of many. */
+/* Is there room and time for one more? A long wait's stack explains a stall; a sample, a short wait
+ * and a hit are each one of many. */
 static bool is_welcome(struct stack_writer *s, enum vs_stack_role role, uint64_t now_ms)
 {
 	if (role == VS_STACK_SHORT)
 		return s->n_raw < BURST && token_take(&s->shorts, SHORTS_PER_SECOND, now_ms);
 	if (role == VS_STACK_SAMPLE || role == VS_STACK_LOOK)
 		return s->n_raw < BURST && token_take(&s->samples, SAMPLES_PER_SECOND, now_ms);
+	if (role == VS_STACK_HIT)
+		return s->n_raw < BURST && token_take(&s->hits, SAMPLES_PER_SECOND, now_ms);
 	return s->n_raw < WAITING_MAX && token_take(&s->waits, PER_SECOND, now_ms);
 }
 
@@ -514,17 +516,18 @@ static int raw_identify(struct stack_writer *s, const struct raw *raw, uint64_t 
 /*
  * A time inside the wait, just before its end (see VS_EVENT_STACK). The wait's length was measured
  * on another clock than the TSC, whose rates differ by up to 0.06 %; and the event must not be
- * older than what was promised already.
+ * older than what was promised already. For a hit, just before the hit.
  */
 static uint64_t event_time(const struct stack_writer *s, const struct raw *raw, uint64_t promised)
 {
-	double wait = (double)raw->stack.wait_ns * (double)s->host_hz / 1e9;
+	const bool is_hit = raw->stack.role == VS_STACK_HIT;
+	double wait = is_hit ? 0 : (double)raw->stack.wait_ns * (double)s->host_hz / 1e9;
 	double margin = (double)s->host_hz * 20e-6 + wait / 1000 + (double)raw->err_ticks;
 	double begin = (double)(int64_t)(raw->stack.time - promised); /* mostly before it */
 	const bool waited = raw->stack.role == VS_STACK_WAITER || raw->stack.role == VS_STACK_SHORT;
 	double end = waited ? begin + wait : begin;
 
-	if (margin > wait)
+	if (!is_hit && margin > wait)
 		margin = wait;
 	return end > margin ? promised + (uint64_t)(end - margin) : promised;
 }

@@ -8,7 +8,8 @@
  * stack. After 0.3 s without names it is written with its kernel frames and the address at which
  * the thread was. Until then no heartbeat may promise that the stack's time is complete.
  *
- * Limits per second: 200 stacks of long waits, 100 of short waits, 1000 samples. At most 128 stacks
+ * Limits per second: 200 stacks of long waits, 100 of short waits, 1000 samples and 1000 hits of
+ * chosen events. At most 128 stacks
  * wait for names. Stacks beyond these limits are counted and dropped; the wait itself stays on the
  * timeline without a stack.
  *

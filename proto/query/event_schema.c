@@ -174,6 +174,7 @@ int event_schemas_describe(struct event_schemas *s, uint32_t source,
 		.type = VS_EVENT_USER,
 		.source = source,
 		.id = e->id,
+		.stacks = e->flags & USER_STACKS && e->n_fields,
 	};
 
 	for (size_t i = 0; i < s->n; i++) {

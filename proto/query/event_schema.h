@@ -65,6 +65,7 @@ struct event_schema {
 	uint64_t constant;
 	/* Of an event that a user chose: its stream, and its id there. type is VS_EVENT_USER. */
 	uint32_t source, id;
+	bool stacks; /* its last field is the number of the hit's stack (USER_STACKS) */
 	char path[EVENT_SPEC_PATH_BYTES]; /* of uprobe and usdt */
 	/* Another tracepoint that became the same records; its events cannot be distinguished from
 	 * these. */

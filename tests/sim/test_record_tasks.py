@@ -13,6 +13,7 @@ import tempfile
 import time
 
 EXEC = "sched:sched_process_exec"
+RENAME = "task:task_rename"
 CGROUP_ROOTS = "/sys/fs/cgroup/unified", "/sys/fs/cgroup"
 
 
@@ -157,6 +158,24 @@ def main():
             os.rmdir(group)
         else:
             print("no cgroup v2 here: --cgroup was not tested")
+
+        # A task renames itself twice, with its stack, and waits until its functions have names.
+        renames = "import time\nfor name in 'one', 'two': open('/proc/self/comm', 'w').write(name)\ntime.sleep(1)"
+        done = run("record", "-e", f"{RENAME}//stack/", "-o", out, "--", sys.executable, "-c", renames)
+        expect(f"with stacks: {done}", done.returncode == 0)
+        own = [h for h in hits(out, f'{RENAME}/newcomm=="one" || newcomm=="two"/stack/')]
+        expect(f"renames: {own}", len(own) == 2 and all("stack_number" not in h["fields"] for h in own))
+        for h in own:
+            stack = h.get("stack", [])
+            expect(f"the kernel's part of a stack: {stack}", "__set_task_comm" in stack or "comm_write" in stack)
+            expect(f"the program's part of a stack: {stack}",
+                   any("write" in name.lower() for name in stack[stack.index("comm_write") + 1:]
+                       if not name.startswith(("vfs_", "ksys_", "__x64_", "new_sync_"))))
+        done = run("report", out, "pairs", "-e", f'{RENAME}/newcomm=="one"/stack/', "-e", f'{RENAME}/newcomm=="two"/',
+                   "--key", "tid", "--detail=samekey")
+        expect(f"a pair with a stack: {done}", "     |         comm_write+0x" in done.stdout)
+        done = run("record", "--backend", "perf", "-e", f"{RENAME}//stack,untraced/", "-o", out, "--for", "1s")
+        expect(f"a stack through perf: {done}", done.returncode != 0 or "takes no stacks" in done.stderr)
 
         # With few descriptors allowed, it allows itself more, and not the command.
         limited = ["prlimit", "--nofile=24:4096"]

@@ -40,7 +40,8 @@ static void watch_begin(struct watch *w, const char *text, uint32_t rate)
 {
 	const struct capture_options options = {.kind = CAPTURE_HOST,
 						.backend = variant->backend,
-						.raw_tracepoints = variant->raw_tracepoints};
+						.raw_tracepoints = variant->raw_tracepoints,
+						.stacks = !by_perf()};
 	struct message_user_events *m = calloc(1, sizeof(*m));
 	struct expr_error error = {0};
 	char why[256];
@@ -446,6 +447,115 @@ static void the_last_count_is_what_was_drained(void **state)
 	watch_end(&w);
 }
 
+/* ---- stacks ---- */
+
+static const struct capture_stack *stack_of(const struct log *log, uint64_t number)
+{
+	for (size_t i = 0; i < log->n_stacks; i++) {
+		const struct capture_stack *s = &log->stacks[i].s;
+
+		if (s->role == VS_STACK_HIT && s->wait_ns == number)
+			return s;
+	}
+	return NULL;
+}
+
+/* Each stack is that of the task that hit the event, right before the hit. Those above the limit
+ * have none. */
+static void hits_have_the_stacks_of_their_tasks(void **state)
+{
+	enum { HITS = 400 };
+	size_t with = 0, without = 0, others = 0;
+	uint64_t last = 0;
+	struct watch w;
+
+	(void)state;
+	watch_begin(&w,
+		    "task:task_rename/newcomm ~ \"stack*\"/untraced,stack/,"
+		    "host:task:task_rename/newcomm ~ \"stack*\"/untraced/",
+		    0);
+	for (int i = 0; i < HITS; i++)
+		prctl(PR_SET_NAME, "stack-test");
+	prctl(PR_SET_NAME, "test");
+	watch_read(&w);
+	for (size_t i = 0; i < w.n_hits; i++) {
+		const struct user_hit *hit = &w.hits[i];
+		const struct capture_stack *s;
+		uint64_t number;
+
+		assert_int_equal(hit->head.pid, getpid());
+		if (ev_user_id(&hit->head) == w.ids[1]) {
+			assert_int_equal(hit->event->flags, USER_UNTRACED);
+			others++;
+			continue;
+		}
+		assert_int_equal(hit->event->flags, USER_UNTRACED | USER_STACKS);
+		number = number_of(hit, "stack_number");
+		without += !number;
+		if (!number)
+			continue;
+		with++;
+		assert_true(number > last);
+		last = number;
+		s = stack_of(w.log, number);
+		assert_non_null(s);
+		assert_int_equal(s->tid, getpid());
+		assert_int_equal(s->tgid, getpid());
+		assert_int_equal(s->explains, 0);
+		assert_int_equal(s->event, w.ids[0]);
+		assert_int_equal(s->cpu, hit->head.cpu);
+		assert_in_range(s->time, hit->head.time - 10000000, hit->head.time);
+		assert_true(s->n_kernel && s->has_user && s->user.copied_bytes);
+	}
+	assert_int_equal(others, HITS);
+	assert_int_equal(with + without, HITS);
+	/* 16 in each window of 34 ms, of which the hits take a few at most. */
+	assert_in_range(with, 1, HITS - 1);
+	gaps_check(&w);
+	watch_end(&w);
+}
+
+/* The two users of one capture: only the one that chose the event gets its stacks. */
+static void the_stack_of_a_hit_is_for_those_who_get_the_hit(void **state)
+{
+	const struct capture_options options = {.backend = variant->backend,
+						.raw_tracepoints = variant->raw_tracepoints,
+						.stacks = true};
+	struct chosen_events *chosen = calloc(1, sizeof(*chosen));
+	struct log *of_a = log_new(), *of_b = log_new();
+	struct capture_shared *shared;
+	struct expr_error error = {0};
+	struct capture *a, *b;
+	char why[256];
+	uint32_t id;
+
+	(void)state;
+	assert_non_null(chosen);
+	if (capture_shared_open(&options, &shared, why, sizeof(why)))
+		fail_msg("%s", why);
+	assert_int_equal(chosen_events_add(chosen, NULL,
+					   "task:task_rename/newcomm ~ \"stack*\"/untraced,stack/",
+					   &error),
+			 0);
+	assert_int_equal(capture_shared_join(shared, 0, &a), 0);
+	assert_int_equal(capture_shared_join(shared, 0, &b), 0);
+	assert_int_equal(capture_event_add(a, &chosen->events[0].capture, &id), 0);
+	prctl(PR_SET_NAME, "stack-test");
+	prctl(PR_SET_NAME, "test");
+	drain(a, of_a);
+	drain(b, of_b);
+	assert_int_equal(of_a->n_stacks, 1);
+	assert_int_equal(of_a->stacks[0].s.role, VS_STACK_HIT);
+	assert_int_equal(of_a->stacks[0].s.event, id);
+	assert_int_equal(of_b->n_stacks, 0);
+	capture_close(a);
+	capture_close(b);
+	capture_shared_close(shared);
+	log_free(of_a);
+	log_free(of_b);
+	free(chosen);
+}
+
 /* ---- several VMs ---- */
 
 static size_t count_of(struct capture *c, uint32_t id, pid_t pid)
@@ -699,6 +809,7 @@ static void what_perf_cannot_do_is_refused(void **state)
 		{"usdt:chosen:target@\"/proc/self/exe\"/arg3 < 0/fields=arg1,untraced/", -ENOTSUP},
 		{"uprobe:chosen_target@\"/proc/self/exe\"/comm == \"a\"/untraced/", -ENOTSUP},
 		{"task:task_rename/comm == \"a\" || (pid & 1) == 1/", -ENOTSUP},
+		{"task:task_rename//stack/", -ENOTSUP},
 		{"task:task_rename/comm == \"a\" || tid == 5/", 0},
 		{"task:task_rename/(pid & 1) == 1 && cpu < 4/", 0},
 	};
@@ -771,7 +882,8 @@ static void events_of_guests_become_a_request(void **state)
 	} wrong[] = {
 		{"guest:uprobe:main@/bin/sh", "programs cannot be chosen", 0},
 		{"guest:sched:*", "name each event", 0},
-		{"guest:sched:sched_switch//stack/", "'stack' cannot be recorded", 0},
+		{"guest:sched:sched_switch//stack/",
+		 "'stack' cannot be recorded in a guest: its owner's policy allows no stacks", 0},
 	};
 	struct chosen_events *c = calloc(1, sizeof(*c));
 	struct message_config *guest = calloc(1, sizeof(*guest));
@@ -813,6 +925,8 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest only_bpf[] = {
 		cmocka_unit_test(hits_of_watched_tasks_count),
+		cmocka_unit_test(hits_have_the_stacks_of_their_tasks),
+		cmocka_unit_test(the_stack_of_a_hit_is_for_those_who_get_the_hit),
 	};
 	const struct CMUnitTest only_perf[] = {
 		cmocka_unit_test(what_perf_cannot_do_is_refused),

@@ -180,6 +180,80 @@ static void test_chosen_events_have_their_own_fields(void **state)
 	event_choices_fini(&choices);
 }
 
+/* The number of its stack is the last field of a hit, and is not shown. The stack comes before. */
+static void test_hits_have_their_stacks(void **state)
+{
+	static const struct message_user_events described = {
+		.n = 1,
+		.events = {
+			{.id = 7,
+			 .kind = USER_KPROBE,
+			 .flags = USER_STACKS,
+			 .system = "kprobe",
+			 .name = "vfs_read",
+			 .n_fields = 2,
+			 .fields = {{.name = "count", .type = USER_SIGNED, .bytes = 4},
+				    {.name = "stack_number", .type = USER_UNSIGNED, .bytes = 8}}}}};
+	static const char *const symbols[] = {"vfs_read", "read"};
+	static const char *const formats[][2] = {
+		{"     0.000030000 +-   0 ns host  [000] web1       qemu:100             "
+		 "host:kprobe:vfs_read count=1\n"
+		 "        vfs_read+0x0\n"
+		 "        read+0x0\n"
+		 "     0.000040000 +-   0 ns host  [000] web1       qemu:100             "
+		 "host:kprobe:vfs_read count=2\n"
+		 "        (its stack was not recorded)\n"
+		 "     0.000050000 +-   0 ns host  [000] web1       qemu:100             "
+		 "host:kprobe:vfs_read count=3\n"
+		 "        (its stack was not recorded)\n",
+		 "kprobe:vfs_read//stack/"},
+		{"     0.000030000 +-   0 ns host  [000] web1       qemu:100             "
+		 "host:kprobe:vfs_read count=1\n",
+		 "kprobe:vfs_read/count == 1/"},
+	};
+	struct timeline_event records[] = {
+		NAME(HOST, 0, QEMU, QEMU, 0x756d6571),
+		EVENT(HOST, 29, VS_CPU_COLLECTOR, STACK, QEMU, 0, 1, 41 << 8 | VS_STACK_HIT),
+		EVENT(HOST, 30, 0, USER, QEMU, 7, 1, 41),
+		EVENT(HOST, 40, 0, USER, QEMU, 7, 2, 0),
+		/* Of another task that had this number in an earlier capture. */
+		EVENT(HOST, 49, VS_CPU_COLLECTOR, STACK, TID0, 0, 1, 42 << 8 | VS_STACK_HIT),
+		EVENT(HOST, 50, 0, USER, QEMU, 7, 3, 42),
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT(records); i++)
+		records[i].event.seq = i;
+	for (size_t i = 0; i < COUNT(formats); i++) {
+		struct event_list_options options = {.format = EVENT_LIST_TEXT};
+		struct model *m = model_new();
+		struct event_choices choices;
+		struct expr_error error;
+		struct event_list *l;
+		char *out = NULL;
+		size_t len;
+
+		assert_int_equal(event_choices_init(&choices), 0);
+		assert_int_equal(
+			event_schemas_describe(choices.schemas, HOST, &described.events[0]), 0);
+		assert_int_equal(event_choices_add(&choices, formats[i][1], &error), 0);
+		assert_int_equal(user_events_learn(model_user_events(m), HOST, &described), 0);
+		options.out = open_memstream(&out, &len);
+		l = event_list_new(m, &choices, &options);
+		assert_non_null(l);
+		script_vm(m, 1, "kvm");
+		script_stack(m, 1, QEMU, symbols, COUNT(symbols));
+		script_run(m, records, COUNT(records));
+		model_finish(m);
+		assert_false(fclose(options.out));
+		assert_string_equal(out, formats[i][0]);
+		free(out);
+		event_list_free(l);
+		model_free(m);
+		event_choices_fini(&choices);
+	}
+}
+
 /* The descriptions stand in frames of the recording. */
 static void test_descriptions_are_found_before_the_reading(void **state)
 {
@@ -225,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_filters_see_all_fields),
 		cmocka_unit_test(test_json_and_csv_have_numbers),
 		cmocka_unit_test(test_chosen_events_have_their_own_fields),
+		cmocka_unit_test(test_hits_have_their_stacks),
 		cmocka_unit_test(test_descriptions_are_found_before_the_reading),
 	};
 

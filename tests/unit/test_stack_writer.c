@@ -141,6 +141,36 @@ static void test_events_lie_inside_their_waits(void **state)
 	assert_int_equal(r->events[0].pid, 600);
 }
 
+/* A reader that takes the events in the order of time has the stack before the hit. The number is
+ * no time. */
+static void test_the_stack_of_a_hit_comes_right_before_the_hit(void **state)
+{
+	struct rig *r = *state;
+	const uint64_t hit = 1000000 * MS;
+
+	offer(r, 500, VS_STACK_HIT, 1000, hit, 4000000000, 0);
+	flush(r, hit - 5 * MS, hit + 5 * MS);
+	assert_int_equal(r->n_events, 1);
+	assert_int_equal(r->events[0].arg1, 4000000000 << 8 | VS_STACK_HIT);
+	assert_in_range(r->events[0].time, hit - MS, hit - 1);
+	/* But not before what was promised. */
+	offer(r, 500, VS_STACK_HIT, 1000, hit + 10 * MS, 1, 0);
+	flush(r, hit + 10 * MS, hit + 11 * MS);
+	assert_int_equal(r->events[0].time, hit + 10 * MS);
+}
+
+/* Each kind has its own limit. */
+static void test_hits_leave_room_for_waits(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		offer(r, 500, VS_STACK_HIT, 1000 + i, 1000000 * MS, i, 0);
+	offer(r, 500, VS_STACK_WAITER, 1, 1000000 * MS, 300000000, 0);
+	flush(r, 1, 2000000 * MS);
+	assert_int_equal(r->n_events, 64 + 1);
+}
+
 static void test_nothing_is_stamped_before_a_promise(void **state)
 {
 	struct rig *r = *state;
@@ -409,6 +439,8 @@ int main(int argc, char **argv)
 
 	const struct CMUnitTest tests[] = {
 		RIG(test_events_lie_inside_their_waits),
+		RIG(test_the_stack_of_a_hit_comes_right_before_the_hit),
+		RIG(test_hits_leave_room_for_waits),
 		RIG(test_nothing_is_stamped_before_a_promise),
 		RIG(test_equal_stacks_are_told_once),
 		RIG(test_a_flood_is_bounded),

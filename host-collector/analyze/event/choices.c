@@ -37,7 +37,7 @@ void event_choices_fini(struct event_choices *c)
 }
 
 /* Lists the fields that are shown: those that the user named, else all except the task on the CPU,
- * which each line shows anyway. */
+ * which each line shows anyway, and the number of a stack. */
 static int fields_choose(struct event_choice *choice, const struct event_spec *spec,
 			 struct expr_error *error)
 {
@@ -46,7 +46,8 @@ static int fields_choose(struct event_choice *choice, const struct event_spec *s
 
 	if (!*spec->fields.text) {
 		for (size_t i = 0; i < schema->n_fields; i++) {
-			if (strcmp(schema->fields[i].name, "common_pid") != 0)
+			if (strcmp(schema->fields[i].name, "common_pid") != 0 &&
+			    !(schema->stacks && i + 1 == schema->n_fields))
 				choice->fields |= 1u << i;
 		}
 		return 0;

@@ -173,10 +173,12 @@ static void text_write(const char *text, FILE *out)
 	fputs(is_plain(text) ? text : escape(text).text, out);
 }
 
-static void stack_write(const struct event_row *row, FILE *out)
+void event_stack_write(const struct event_row *row, FILE *out)
 {
-	const struct stack *s = event_row_stack(row);
+	const struct stack *s = row->choice->stack ? event_row_stack(row) : NULL;
 
+	if (!s && row->choice->stack && row->choice->schema->stacks)
+		fputs("        (its stack was not recorded)\n", out);
 	for (size_t i = 0; s && i < s->n_frames; i++) {
 		fputs("        ", out);
 		text_write(s->frames[i].symbol, out);
@@ -364,8 +366,7 @@ static void on_row(void *context, struct event_row *row)
 	switch (l->options.format) {
 	case EVENT_LIST_TEXT:
 		event_text_write(row, model_begin(event_reader_model(row->reader)).ns, out);
-		if (row->choice->stack)
-			stack_write(row, out);
+		event_stack_write(row, out);
 		break;
 	case EVENT_LIST_JSON:
 		json_write(row, out);

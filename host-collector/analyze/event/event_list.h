@@ -30,6 +30,9 @@ uint64_t event_list_written(const struct event_list *l);
 /* Writes one event as a line of text, without its stack. The line shows its time since
  * `origin_ns`. */
 void event_text_write(struct event_row *row, int64_t origin_ns, FILE *out);
+/* Writes the event's stack if its choice shows stacks: an indented line for each frame, leaf first.
+ */
+void event_stack_write(const struct event_row *row, FILE *out);
 /* Writes one field as a member of a JSON object. base: of struct event_schema_field. value: not
  * EXPR_NONE. */
 void event_json_field(const char *name, uint8_t base, const struct expr_value *value, FILE *out);

@@ -25,7 +25,17 @@ struct side_track {
 	struct cpu_track *cpus; /* VS_CPUS_MAX */
 };
 
-enum { TEXTS = 4 }; /* number of values of texts that are valid at the same time */
+/* The stack of a hit. The stack's event comes right before the hit. */
+struct hit_stack {
+	uint64_t number; /* as the hit has it; 0: free */
+	int32_t tid;
+	uint32_t id;
+};
+
+enum {
+	TEXTS = 4,         /* number of values of texts that are valid at the same time */
+	HIT_STACKS = 1024, /* by number: the newest are kept */
+};
 
 struct event_reader {
 	const struct model *model;
@@ -33,6 +43,7 @@ struct event_reader {
 	char texts[TEXTS][VS_USER_TEXT_MAX + 1];
 	unsigned n_texts;
 	uint32_t boot; /* of the guest whose event is taken */
+	struct hit_stack hit_stacks[HIT_STACKS];
 	const struct event_choices *choices;
 	struct event_sink sink;
 	size_t n_sides, side_at;
@@ -155,6 +166,15 @@ static void track_event(struct cpu_track *track, const struct event_row *row)
 	track->user_stack = ev_task_stack_user(e);
 }
 
+static void stack_keep(struct event_reader *r, const struct vs_event *e)
+{
+	const uint64_t number = ev_stack_wait_ns(e);
+
+	if (ev_stack_role(e) == VS_STACK_HIT)
+		r->hit_stacks[number % HIT_STACKS] =
+			(struct hit_stack){number, e->pid, (uint32_t)ev_stack_id(e)};
+}
+
 /* Takes an event that a user chose, after all its records have come. */
 static void on_hit(void *context, const struct user_hit *hit)
 {
@@ -187,6 +207,8 @@ static void event_take(struct event_reader *r, struct event_row *row)
 	if (row->event->cpu >= VS_CPUS_MAX)
 		return;
 	r->boot = row->boot;
+	if (type == VS_EVENT_STACK)
+		stack_keep(r, row->event);
 	if (is_part_of_hit(type))
 		user_hits_take(r->hits, row->source, row->event, row->t.ns, row->err_ns);
 	track = track_of(r, row->source, row->event->cpu);
@@ -238,6 +260,15 @@ static bool needs_track(bool guest, uint16_t type)
 	return guest ? type == VS_EVENT_SCHED_SWITCH : !event_names_host_current(type);
 }
 
+static bool choices_show_stacks(const struct event_choices *choices)
+{
+	bool show = false;
+
+	for (size_t i = 0; i < choices->n; i++)
+		show |= choices->items[i].stack && choices->items[i].schema->stacks;
+	return show;
+}
+
 /* Sets the types of one side that the choices and the reader need. */
 static void types_request(const struct event_choices *choices, bool guest, struct event_set *set)
 {
@@ -251,6 +282,11 @@ static void types_request(const struct event_choices *choices, bool guest, struc
 			continue;
 		event_set_add(set, &one);
 		track |= needs_track(guest, type);
+	}
+	if (!guest && choices_show_stacks(choices)) {
+		const struct event_set stacks = EVENT_SET(VS_EVENT_STACK);
+
+		event_set_add(set, &stacks);
 	}
 	for (uint16_t type = 1; track && type < VS_EVENT_TYPE_LIMIT; type++) {
 		const struct event_set one = EVENT_SET(type);
@@ -674,6 +710,20 @@ static const struct stack *guest_stack(const struct event_row *row, uint32_t ker
 	return s || !user ? s : model_guest_stack_of(m, row->source, process, user);
 }
 
+static const struct stack *hit_stack(const struct event_row *row)
+{
+	const struct event_schema *schema = row->choice->schema;
+	const struct hit_stack *s;
+	uint64_t number;
+
+	if (!schema->stacks || !user_hit_number(row->hit, schema->n_fields - 1, &number) || !number)
+		return NULL;
+	s = &row->reader->hit_stacks[number % HIT_STACKS];
+	return s->number == number && s->tid == row->event->pid
+		       ? model_stack_of(row->reader->model, s->id)
+		       : NULL;
+}
+
 const struct stack *event_row_stack(const struct event_row *row)
 {
 	const struct vs_event *e = row->event;
@@ -681,6 +731,8 @@ const struct stack *event_row_stack(const struct event_row *row)
 
 	if (e->type == VS_EVENT_STACK)
 		return model_stack_of(row->reader->model, (uint32_t)ev_stack_id(e));
+	if (row->hit && row->source == VS_SOURCE_HOST)
+		return hit_stack(row);
 	if (row->source == VS_SOURCE_HOST)
 		return NULL;
 	if (e->type == VS_EVENT_TASK_STACK)

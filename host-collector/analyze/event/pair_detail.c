@@ -10,6 +10,9 @@
 #include "proto/array.h"
 #include "proto/program/value.h"
 
+/* The event of a hit's stack comes this much before the hit, at most. */
+enum { STACK_BEFORE_NS = 1000000 };
+
 struct pair_lines {
 	struct pair_detail_line *items;
 	size_t n, capacity;
@@ -160,6 +163,7 @@ static void line_add(struct pair_detail *d, struct pair_lines *l, struct event_r
 		return;
 	}
 	event_text_write(row, pair->from.t.ns, out);
+	event_stack_write(row, out);
 	if (fclose(out) || !line.text) {
 		free(line.text);
 		d->err = -ENOMEM;
@@ -197,7 +201,8 @@ struct pair_detail *pair_detail_new(struct model *m, const struct event_choices 
 	d->begin_ns = INT64_MAX;
 	d->end_ns = INT64_MIN;
 	for (i = 0; (pair = pairs_kept(pairs, i)); i++) {
-		const int64_t begin = pair->from.t.ns - options->before_ns - pair->duration_ns;
+		const int64_t begin =
+			pair->from.t.ns - options->before_ns - pair->duration_ns - STACK_BEFORE_NS;
 		const int64_t end = pair->to.t.ns + options->after_ns + (int64_t)pair->from.err_ns;
 
 		d->windows[i] = (struct model_window){{begin}, {end}};

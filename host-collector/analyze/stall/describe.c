@@ -216,7 +216,7 @@ static void hit_fields(const struct user_hit *hit, char *out, size_t out_bytes)
 	size_t len = 0;
 
 	*out = 0;
-	for (size_t i = 0; i < hit->event->n_fields; i++) {
+	for (size_t i = 0; i < user_event_n_shown(hit->event); i++) {
 		char value[VS_USER_TEXT_MAX + 32], field[sizeof(value) + 40];
 		const size_t n =
 			(size_t)snprintf(field, sizeof(field), " %s=%s", hit->event->fields[i].name,
