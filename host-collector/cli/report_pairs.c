@@ -15,7 +15,7 @@
 #include "host-collector/util/wrap.h"
 #include "proto/program/columns.h"
 
-enum { STAGE_BYTES = 640, DETAIL_SHOWN = 100 };
+enum { STAGE_BYTES = 640, DETAIL_SHOWN = 100, INTERVAL_COLUMNS = 3 };
 
 static const char *const share_heads[] = {
 #define X(NAME, name, head) [SHARE_##NAME] = head,
@@ -143,23 +143,67 @@ static void states_text(const struct state_times_ns *states, FILE *out)
 	}
 }
 
+static bool row_is_empty(const struct pair_row *row)
+{
+	return !row->calls.times.count && !row->unpaired_from && !row->unpaired_to &&
+	       !row->incomplete && !row->ambiguous;
+}
+
+/* "interval 2: from 1.000000 s to 2.500000 s" */
+static void interval_text(const struct output *o, unsigned interval, FILE *out)
+{
+	const size_t n = pairs_intervals(o->pairs);
+	const int64_t origin_ns = model_begin(o->model).ns;
+
+	if (interval >= n) {
+		fputs("all intervals, the keys without a row\n", out);
+		return;
+	}
+	fprintf(out, "interval %u: from ", interval + 1);
+	if (interval)
+		fprintf(out, "%.6f s",
+			(double)(pairs_interval_begin(o->pairs, interval).ns - origin_ns) / 1e9);
+	else
+		fputs("the begin", out);
+	if (interval + 1 < n)
+		fprintf(out, " to %.6f s\n",
+			(double)(pairs_interval_begin(o->pairs, interval + 1).ns - origin_ns) /
+				1e9);
+	else
+		fputs(" to the end\n", out);
+}
+
 static void rows_text(const struct output *o, FILE *out)
 {
 	const size_t top = o->request->events->per_key ? o->request->top : 0;
 	const struct pair_row *row;
-	unsigned stage = UINT32_MAX;
+	unsigned stage = UINT32_MAX, interval = UINT32_MAX;
 	size_t shown = 0, hidden = 0; /* of the stage, of all */
 	char name[STAGE_BYTES];
 
 	for (size_t i = 0; (row = pairs_row(o->pairs, i)); i++) {
+		if (pairs_intervals(o->pairs) && row->interval != interval) {
+			fputs(i ? "\n" : "", out);
+			interval_text(o, row->interval, out);
+			interval = row->interval;
+			stage = UINT32_MAX;
+		}
+		if (interval != UINT32_MAX && row_is_empty(row)) {
+			fprintf(out, "  %s: none\n",
+				escape(pairs_stage_name(o->pairs, row->stage, name, sizeof(name)))
+					.text);
+			continue;
+		}
 		shown = row->stage == stage ? shown + 1 : 1;
 		if (top && shown > top) {
 			hidden++;
 			continue;
 		}
 		if (row->stage != stage) {
+			const bool first = !i || (interval != UINT32_MAX && stage == UINT32_MAX);
+
 			stage = row->stage;
-			fprintf(out, "%s%s, by %s\n", i ? "\n" : "",
+			fprintf(out, "%s%s, by %s\n", first ? "" : "\n",
 				escape(pairs_stage_name(o->pairs, stage, name, sizeof(name))).text,
 				o->key);
 			row_head_text(o, out);
@@ -250,7 +294,11 @@ static void kept_text(const struct output *o, FILE *out)
 
 /* ---- for programs ---- */
 
+/* The first ones only with triggers. */
 static const struct table_column pairs_columns[] = {
+	{"interval", "interval", TABLE_COUNT}, /* from 1; none: of all intervals */
+	{"interval_begin", "interval begin", TABLE_TIME},
+	{"interval_end", "interval end", TABLE_TIME},
 	{"stage", "stage", TABLE_TEXT},
 	{"key", "key", TABLE_TEXT},
 	{"calls", "calls", TABLE_COUNT},
@@ -337,14 +385,37 @@ static void cells_times(struct table *t, const struct histogram *h)
 	table_ns(t, clip(h->max_ns));
 }
 
+static void cell_begin_of(const struct output *o, struct table *t, size_t interval)
+{
+	if (interval && interval < pairs_intervals(o->pairs))
+		table_time(t, pairs_interval_begin(o->pairs, interval).ns);
+	else
+		table_none(t);
+}
+
+static void cells_interval(const struct output *o, struct table *t, const struct pair_row *row)
+{
+	if (row->interval < PAIR_INTERVALS_MAX)
+		table_count(t, row->interval + 1);
+	else
+		table_none(t);
+	cell_begin_of(o, t, row->interval);
+	cell_begin_of(o, t, row->interval + 1);
+}
+
 static struct table *pairs_table(const struct output *o)
 {
-	struct table *t = table_new("pairs", COLUMNS(pairs_columns));
+	const bool intervals = pairs_intervals(o->pairs);
+	const size_t left_out = intervals ? 0 : INTERVAL_COLUMNS;
+	struct table *t = table_new("pairs", pairs_columns + left_out,
+				    sizeof(pairs_columns) / sizeof(pairs_columns[0]) - left_out);
 	const struct pair_row *row;
 	char name[STAGE_BYTES];
 
 	for (size_t i = 0; t && (row = pairs_row(o->pairs, i)); i++) {
 		table_row(t);
+		if (intervals)
+			cells_interval(o, t, row);
 		table_text(t, pairs_stage_name(o->pairs, row->stage, name, sizeof(name)));
 		table_text(t, key_text(o, &row->key).text);
 		table_count(t, row->calls.times.count);
@@ -473,6 +544,11 @@ static void limits_say(const struct output *o)
 			"vcpuscope report: pairs: %" PRIu64
 			" events were given up as unpaired, because more than %d keys were open\n",
 			l.evicted, PAIR_OPEN_MAX);
+	if (l.intervals_joined)
+		fprintf(stderr,
+			"vcpuscope report: pairs: %" PRIu64
+			" hits of the trigger began no interval, because there are %d\n",
+			l.intervals_joined, PAIR_INTERVALS_MAX);
 	if (l.keys_joined)
 		fprintf(stderr,
 			"vcpuscope report: pairs: there are more than %d keys; the last row of a "
@@ -572,6 +648,7 @@ int report_pairs_write(const struct report_events_request *q, struct event_choic
 		.settled = lines ? on_settled : NULL,
 		.with_fields = lines,
 		.context = &o,
+		.with_intervals = true,
 		.cycle = a->cycle,
 		.per_key = a->per_key,
 		.kept = q->top && q->top < PAIR_KEPT_MAX ? q->top : PAIR_KEPT_MAX,

@@ -159,18 +159,21 @@ def main():
         else:
             print("no cgroup v2 here: --cgroup was not tested")
 
-        # A task renames itself twice, with its stack, and waits until its functions have names.
+        # A task renames itself twice, with its stack, and waits until its functions have names. A busy machine may
+        # answer too late for the program's names, so there are several attempts.
         renames = "import time\nfor name in 'one', 'two': open('/proc/self/comm', 'w').write(name)\ntime.sleep(1)"
-        done = run("record", "-e", f"{RENAME}//stack/", "-o", out, "--", sys.executable, "-c", renames)
-        expect(f"with stacks: {done}", done.returncode == 0)
-        own = [h for h in hits(out, f'{RENAME}/newcomm=="one" || newcomm=="two"/stack/')]
-        expect(f"renames: {own}", len(own) == 2 and all("stack_number" not in h["fields"] for h in own))
-        for h in own:
-            stack = h.get("stack", [])
-            expect(f"the kernel's part of a stack: {stack}", "__set_task_comm" in stack or "comm_write" in stack)
-            expect(f"the program's part of a stack: {stack}",
-                   any("write" in name.lower() for name in stack[stack.index("comm_write") + 1:]
-                       if not name.startswith(("vfs_", "ksys_", "__x64_", "new_sync_"))))
+        named = 0
+        for _ in range(5):
+            done = run("record", "-e", f"{RENAME}//stack/", "-o", out, "--", sys.executable, "-c", renames)
+            expect(f"with stacks: {done}", done.returncode == 0)
+            own = [h for h in hits(out, f'{RENAME}/newcomm=="one" || newcomm=="two"/stack/')]
+            expect(f"renames: {own}", len(own) == 2 and all("stack_number" not in h["fields"] for h in own))
+            stacks = [h.get("stack", []) for h in own]
+            expect(f"the kernel's part of the stacks: {stacks}", all("comm_write" in stack for stack in stacks))
+            named = sum(any(name in ("write", "__write", "__libc_write") for name in stack) for stack in stacks)
+            if named == 2:
+                break
+        expect(f"the program's part of the stacks: {stacks}", named == 2)
         done = run("report", out, "pairs", "-e", f'{RENAME}/newcomm=="one"/stack/', "-e", f'{RENAME}/newcomm=="two"/',
                    "--key", "tid", "--detail=samekey")
         expect(f"a pair with a stack: {done}", "     |         comm_write+0x" in done.stdout)

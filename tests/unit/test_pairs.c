@@ -464,6 +464,109 @@ static void test_only_the_fields_that_are_shown_are_kept(void **state)
 	run_end(&r);
 }
 
+static const struct pairs_options by_trigger = {.kept = PAIR_KEPT_MAX, .with_intervals = true};
+#define TRIGGER(T_US) EVENT(HOST, T_US, 1, KVM_EXIT, TID0, 0, 12 | 1ull << 32, 0xabc)
+
+static void row_is_of(const struct run *r, size_t i, unsigned interval, uint64_t calls,
+		      uint64_t total_us, uint64_t unpaired_from)
+{
+	const struct pair_row *row = pairs_row(r->pairs, i);
+
+	counts_are(row, calls, total_us, unpaired_from, 0, 0, 0);
+	assert_int_equal(row->interval, interval);
+}
+
+/* A pair belongs to the interval of its end, also if a trigger lies between its events. */
+static void test_a_trigger_begins_an_interval(void **state)
+{
+	static const char *const events[] = {
+		"kvm:kvm_msi_set_irq",
+		"guest:irq:irq_handler_entry,kvm:kvm_exit//trigger,untraced/", NULL};
+	const struct timeline_event story[] = {
+		MSI(10),     HANDLER(15), TRIGGER(20), MSI(30),
+		TRIGGER(35), HANDLER(42), MSI(50),     TRIGGER(60),
+	};
+	struct run r = run(events, "vcpu", &by_trigger, story, COUNT(story));
+
+	(void)state;
+	assert_int_equal(pairs_intervals(r.pairs), 4);
+	assert_int_equal(pairs_interval_begin(r.pairs, 1).ns, 20 * US);
+	assert_int_equal(pairs_interval_begin(r.pairs, 3).ns, 60 * US);
+	row_is_of(&r, 0, 0, 1, 5, 0);
+	row_is_of(&r, 1, 1, 0, 0, 0);
+	row_is_of(&r, 2, 2, 1, 12, 1);
+	row_is_of(&r, 3, 3, 0, 0, 0);
+	assert_null(pairs_row(r.pairs, 4));
+	assert_int_equal(pairs_kept(r.pairs, 0)->duration_ns, 12 * US);
+	run_end(&r);
+	/* Where nobody asks for intervals, it has no effect. */
+	r = run(events, "vcpu", &all, story, COUNT(story));
+	assert_int_equal(pairs_intervals(r.pairs), 0);
+	counts_are(r.row, 2, 17, 1, 0, 0, 0);
+	run_end(&r);
+}
+
+/* The event of two groups is one event. */
+static void test_a_hit_triggers_once(void **state)
+{
+	static const char *const events[] = {"kvm:kvm_msi_set_irq",
+					     "guest:irq:irq_handler_entry//trigger/",
+					     "guest:irq:irq_handler_entry//trigger/", NULL};
+	struct run r = RUN(events, "vcpu", &by_trigger, MSI(10), HANDLER(15), MSI(20), HANDLER(30));
+
+	(void)state;
+	assert_int_equal(pairs_intervals(r.pairs), 3);
+	run_end(&r);
+}
+
+/* A trigger that ends a pair: the pair belongs to the interval that ends with it. */
+static void test_a_trigger_may_be_part_of_pairs(void **state)
+{
+	static const char *const events[] = {"kvm:kvm_msi_set_irq",
+					     "guest:irq:irq_handler_entry//trigger/", NULL};
+	const struct pairs_options per_key = {.with_intervals = true, .per_key = true};
+	struct run r = RUN(events, "vcpu", &by_trigger, MSI(10), HANDLER(15), MSI(20), HANDLER(30));
+
+	(void)state;
+	assert_int_equal(pairs_intervals(r.pairs), 3);
+	row_is_of(&r, 0, 0, 1, 5, 0);
+	row_is_of(&r, 1, 1, 1, 10, 0);
+	row_is_of(&r, 2, 2, 0, 0, 0);
+	run_end(&r);
+	r = RUN(events, "vcpu", &per_key, MSI(10), HANDLER(15), MSI(20), HANDLER(30));
+	row_is_of(&r, 0, 0, 1, 5, 0);
+	row_is_of(&r, 1, 1, 1, 10, 0);
+	assert_int_equal(pairs_row(r.pairs, 1)->key.number, 0);
+	assert_int_equal(pairs_row(r.pairs, 1)->key.type, EXPR_UNSIGNED);
+	assert_null(pairs_row(r.pairs, 2));
+	run_end(&r);
+}
+
+/* The last interval has what the others have no room for. */
+static void test_intervals_are_bounded(void **state)
+{
+	enum { HITS = PAIR_INTERVALS_MAX + 40 };
+	static const char *const events[] = {"kvm:kvm_msi_set_irq",
+					     "guest:irq:irq_handler_entry//trigger/", NULL};
+	static struct timeline_event story[2 * HITS];
+	struct run r;
+
+	(void)state;
+	for (int i = 0; i < HITS; i++) {
+		story[2 * i] = (struct timeline_event)MSI(10 + 10 * i);
+		story[2 * i + 1] = (struct timeline_event)HANDLER(15 + 10 * i);
+	}
+	r = run(events, "vcpu", &by_trigger, story, COUNT(story));
+	assert_int_equal(pairs_intervals(r.pairs), PAIR_INTERVALS_MAX);
+	assert_int_equal(pairs_limits_get(r.pairs).intervals_joined,
+			 HITS - (PAIR_INTERVALS_MAX - 1));
+	row_is_of(&r, 0, 0, 1, 5, 0);
+	row_is_of(&r, PAIR_INTERVALS_MAX - 2, PAIR_INTERVALS_MAX - 2, 1, 5, 0);
+	row_is_of(&r, PAIR_INTERVALS_MAX - 1, PAIR_INTERVALS_MAX - 1, 41, 205, 0);
+	assert_null(pairs_row(r.pairs, PAIR_INTERVALS_MAX));
+	run_end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -482,6 +585,10 @@ int main(void)
 		cmocka_unit_test(test_detail_shows_what_lies_between),
 		cmocka_unit_test(test_a_settled_pair_has_the_fields_of_its_events),
 		cmocka_unit_test(test_only_the_fields_that_are_shown_are_kept),
+		cmocka_unit_test(test_a_trigger_begins_an_interval),
+		cmocka_unit_test(test_a_trigger_may_be_part_of_pairs),
+		cmocka_unit_test(test_a_hit_triggers_once),
+		cmocka_unit_test(test_intervals_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

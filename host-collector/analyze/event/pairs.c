@@ -360,7 +360,7 @@ static void to_unpaired(struct pairs *p, struct pair_open *o, bool now)
 static void maybe_confirm(struct pairs *p, struct pair_open *o)
 {
 	if (o->to_ambiguous) {
-		pair_row_of(p, o->stage, &o->key)->ambiguous++;
+		pair_row_of(p, o->stage, &o->key, o->to.t)->ambiguous++;
 	} else {
 		pair_found(p, o, o->from_mark, STATE_MARK_NONE);
 		o->from_mark = STATE_MARK_NONE;
@@ -458,7 +458,7 @@ static void to_take(struct pairs *p, struct pair_open *o, const struct pair_end 
 /* Takes an end that may also belong to a begin right after it. */
 static void ends_ambiguously(struct pairs *p, struct pair_open *o, const struct pair_end *end)
 {
-	pair_row_of(p, o->stage, &o->key)->ambiguous++;
+	pair_row_of(p, o->stage, &o->key, end->t)->ambiguous++;
 	if (o->from_near)
 		newest_is_ambiguous(p, o);
 	/* The end may also belong to the begin before it. */
@@ -529,6 +529,18 @@ static void end_fill(struct event_row *row, struct pair_end *out)
 	out->vcpu = row->vcpu;
 }
 
+/* Remembers the hit. Returns whether it was the last one, too: an event that several groups name is
+ * passed once for each. */
+static bool same_hit(struct trigger_hit *last, const struct event_row *row)
+{
+	const struct trigger_hit hit = {row->t, row->source, row->event->seq, row->event->cpu};
+	const bool same = last->t.ns == hit.t.ns && last->source == hit.source &&
+			  last->seq == hit.seq && last->cpu == hit.cpu;
+
+	*last = hit;
+	return same;
+}
+
 static void on_row(void *context, struct event_row *row)
 {
 	struct pairs *p = context;
@@ -542,7 +554,11 @@ static void on_row(void *context, struct event_row *row)
 	if (row->err_ns != UINT32_MAX && row->err_ns > p->worst_err_ns)
 		p->worst_err_ns = row->err_ns;
 	pending_advance(p, row->t);
-	if (c->untraced || !event_row_selected(row, p->options.narrow))
+	if ((c->untraced && !c->trigger) || !event_row_selected(row, p->options.narrow))
+		return;
+	if (c->trigger && !same_hit(&p->last_trigger, row))
+		pair_rows_trigger(p, row->t);
+	if (c->untraced)
 		return;
 	roles = roles_of(row);
 	if (!roles)
@@ -587,8 +603,10 @@ struct pairs *pairs_new(struct model *m, const struct event_choices *choices,
 	p->of_vm = pairs_of_vm(choices);
 	for (unsigned stage = 0; stage < p->n_stages; stage++)
 		p->same[stage] = stage_has_same(p, stage);
-	for (size_t i = 0; i < choices->n; i++)
+	for (size_t i = 0; i < choices->n; i++) {
 		p->bound[i] = key_names_cpu(&choices->items[i]);
+		p->triggers |= options->with_intervals && choices->items[i].trigger;
+	}
 	if (!p->options.open_max)
 		p->options.open_max = PAIR_OPEN_MAX;
 	if (!p->options.pending_max)
@@ -642,6 +660,7 @@ int pairs_finish(struct pairs *p)
 		open_close(p, &p->open[i]);
 	while (p->pending_first < p->pending_end)
 		pending_settle(p);
+	pair_rows_complete(p);
 	if (pair_rows_decide(p))
 		p->rows.out_of_memory = true;
 	pair_rows_sort(p);

@@ -8,6 +8,10 @@
  * call is a pair that is counted. A pair is past losses if another A or B of its key may have been
  * lost between its two events, so that the pair may be wrong.
  *
+ * With with_intervals, each hit of an event with the attribute `trigger` begins a new interval,
+ * with rows of its own. A pair belongs to the interval of its B, an event without a partner to its
+ * own. An event at the time of the hit belongs to the interval that ends then.
+ *
  * Memory is bounded: at most open_max keys wait for their B, and at most pending_max pairs wait for
  * the states of their vCPU; there are at most PAIR_ROWS_MAX rows.
  */
@@ -25,6 +29,8 @@ enum {
 	PAIR_KEPT_MAX = 64,
 	PAIR_KEY_BYTES = 24,
 	PAIR_ROUND_PAIRS = 4096, /* round_pairs of a live joiner */
+	/* Intervals between hits of triggers; the last one is open. */
+	PAIR_INTERVALS_MAX = 256,
 };
 
 #define PAIR_ROUND_NS 600000000000ll
@@ -37,6 +43,8 @@ struct pairs_options {
 	bool per_key; /* a row for each key */
 	/* The states of the vCPU are not needed, so pairs are counted sooner. */
 	bool without_states;
+	/* Events with the attribute `trigger` begin intervals. Without round_pairs only. */
+	bool with_intervals;
 	bool with_fields; /* pairs have the fields of their events, which takes more memory */
 	/* Which single pairs are kept: the `kept` longest of at least than_ns; with lower_ns, the
 	 * `kept` shortest below lower_ns. than_ns, lower_ns 0: no limit. Rows do not depend on
@@ -105,6 +113,9 @@ struct pair_calls {
 
 /* The pairs of a stage, or of one key in it. */
 struct pair_row {
+	/* Number of the interval, from 0. PAIR_INTERVALS_MAX: of all intervals, for keys that found
+	 * no row. Without triggers 0. */
+	unsigned interval;
 	unsigned stage;
 	struct pair_key key; /* type EXPR_NONE: all keys */
 	/* After pairs_finish() including the pairs past losses that became calls. */
@@ -141,15 +152,21 @@ int pairs_finish(struct pairs *p);
 void pairs_pending_each(const struct pairs *p, void (*take)(void *context, const struct pair *pair),
 			void *context);
 
-/* Return row number i and kept pair number i, or NULL past the last. Rows are ordered by stage,
- * then by total time; pairs from the longest, with lower_ns from the shortest. Valid until
- * pairs_free(). */
+/* Return row number i and kept pair number i, or NULL past the last. Rows are ordered by interval,
+ * then by stage, then by total time; pairs from the longest, with lower_ns from the shortest. Valid
+ * until pairs_free(). */
 const struct pair_row *pairs_row(const struct pairs *p, size_t i);
 const struct pair *pairs_kept(const struct pairs *p, size_t i);
 /* Writes "A -> B" of a stage. Returns `out`. */
 const char *pairs_stage_name(const struct pairs *p, unsigned stage, char *out, size_t out_bytes);
 /* Writes a key as reports show it; "all" for all keys. Returns `out`. */
 const char *pair_key_text(const struct pair_key *key, char *out, size_t out_bytes);
+
+/* Returns the number of intervals; 0: without with_intervals, or no event is a trigger. The first
+ * begins with the recording, the last ends with it. */
+size_t pairs_intervals(const struct pairs *p);
+/* Returns the time of the hit that begins interval number `i`, which is not 0. */
+struct host_ns pairs_interval_begin(const struct pairs *p, size_t i);
 
 /* Numbers of events, keys and pairs that were counted differently from the rest, or not at all. */
 struct pairs_limits {
@@ -159,6 +176,8 @@ struct pairs_limits {
 	 * than PAIR_ROWS_MAX keys. */
 	uint64_t keys_joined;
 	uint64_t states_given_up; /* pairs whose states did not arrive in time */
+	/* Hits of triggers that began no interval, because there are PAIR_INTERVALS_MAX. */
+	uint64_t intervals_joined;
 };
 struct pairs_limits pairs_limits_get(const struct pairs *p);
 

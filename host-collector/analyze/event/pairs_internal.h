@@ -109,6 +109,13 @@ struct pair_rows {
 	bool out_of_memory;
 };
 
+/* Identifies a hit of a trigger. */
+struct trigger_hit {
+	struct host_ns t;
+	uint32_t source, seq;
+	uint16_t cpu;
+};
+
 struct pairs {
 	const struct event_choices *choices;
 	struct pairs_options options;
@@ -116,6 +123,10 @@ struct pairs {
 	bool of_vm;
 	bool bound[EVENT_CHOICES_MAX]; /* its key names its CPU: no other CPU's events have it */
 	bool same[EVENT_GROUPS_MAX];   /* one event may end and begin pairs of this stage */
+	bool triggers;                 /* an event is a trigger: rows are of intervals */
+	size_t n_triggers;             /* hits */
+	struct trigger_hit last_trigger;
+	struct host_ns trigger_t[PAIR_INTERVALS_MAX - 1];
 	struct event_reader *reader;
 	struct host_ns now;    /* time of the newest event */
 	struct event_row *row; /* the event that is being taken */
@@ -142,8 +153,11 @@ static inline struct pair_pending *pending_at(const struct pairs *p, uint64_t po
 /* Allocates the rows. Returns 0 or -ENOMEM. */
 int pair_rows_init(struct pairs *p);
 void pair_rows_fini(struct pairs *p);
-/* Returns the row that counts this key. */
-struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_key *key);
+/* Returns the row that counts this key at this time. */
+struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_key *key,
+			     struct host_ns t);
+/* Begins an interval. */
+void pair_rows_trigger(struct pairs *p, struct host_ns t);
 /* Records that a pair was found, before anything else is known about it. May begin a round. */
 void pair_rows_found(struct pairs *p, unsigned stage);
 /* Returns the counts of a round of a stage. */
@@ -157,6 +171,8 @@ static inline struct pair_evidence *pair_evidence_at(struct pairs *p, unsigned s
 void pair_rows_unpaired(struct pairs *p, const struct pair_open *o, bool is_from, bool now);
 /* Counts a pair whose states are known, or never will be. */
 void pair_rows_count(struct pairs *p, struct pair_pending *done);
+/* Adds the missing rows of intervals without events, unless there is a row for each key. */
+void pair_rows_complete(struct pairs *p);
 /* Sorts the rows, when all is counted. */
 void pair_rows_sort(struct pairs *p);
 

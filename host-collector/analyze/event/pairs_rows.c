@@ -21,8 +21,9 @@ int pair_rows_init(struct pairs *p)
 	struct pair_rows *r = &p->rows;
 
 	for (unsigned i = 0; i < EVENT_GROUPS_MAX; i++)
-		r->stages[i].stage = i;
-	if (!p->options.per_key)
+		r->stages[i] = (struct pair_row){.stage = i,
+						 .interval = p->triggers ? PAIR_INTERVALS_MAX : 0};
+	if (!p->options.per_key && !p->triggers)
 		return 0;
 	r->rows = calloc(PAIR_ROWS_MAX, sizeof(*r->rows));
 	return r->rows && !lru_init(&r->index, PAIR_ROWS_MAX) ? 0 : -ENOMEM;
@@ -47,15 +48,45 @@ void pair_rows_fini(struct pairs *p)
 	free(r->rows);
 }
 
-struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_key *key)
+void pair_rows_trigger(struct pairs *p, struct host_ns t)
+{
+	const size_t n = p->n_triggers;
+
+	if (!p->triggers)
+		return;
+	/* A hit whose further values are missing comes late. */
+	if (n && t.ns < p->trigger_t[n - 1].ns)
+		t = p->trigger_t[n - 1];
+	if (n < PAIR_INTERVALS_MAX - 1)
+		p->trigger_t[p->n_triggers++] = t;
+	else
+		p->limits.intervals_joined++;
+}
+
+/* Returns the number of triggers before `t`. */
+static unsigned interval_of(const struct pairs *p, struct host_ns t)
+{
+	size_t low = 0, high = p->n_triggers;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (p->trigger_t[middle].ns < t.ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return (unsigned)low;
+}
+
+static struct pair_row *row_of(struct pairs *p, unsigned interval, unsigned stage,
+			       const struct pair_key *key)
 {
 	struct pair_rows *r = &p->rows;
-	const uint64_t hash = pair_key_hash(stage, key);
+	const uint64_t hash = pair_key_hash(interval * EVENT_GROUPS_MAX + stage, key);
 	uint32_t slot;
 	bool fresh;
 
-	if (!p->options.per_key)
-		return &r->stages[stage];
 	slot = lru_find(&r->index, hash);
 	if (slot != LRU_NONE)
 		return &r->rows[slot];
@@ -64,9 +95,29 @@ struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_
 		return &r->stages[stage];
 	}
 	slot = lru_put(&r->index, hash, &fresh);
-	r->rows[slot] = (struct pair_row){.stage = stage, .key = *key};
+	r->rows[slot] = (struct pair_row){.interval = interval, .stage = stage, .key = *key};
 	r->n++;
 	return &r->rows[slot];
+}
+
+static const struct pair_key all_keys;
+
+struct pair_row *pair_row_of(struct pairs *p, unsigned stage, const struct pair_key *key,
+			     struct host_ns t)
+{
+	if (!p->options.per_key && !p->triggers)
+		return &p->rows.stages[stage];
+	return row_of(p, interval_of(p, t), stage, p->options.per_key ? key : &all_keys);
+}
+
+void pair_rows_complete(struct pairs *p)
+{
+	if (!p->triggers || p->options.per_key)
+		return;
+	for (unsigned interval = 0; interval <= p->n_triggers; interval++) {
+		for (unsigned stage = 0; stage < p->n_stages; stage++)
+			row_of(p, interval, stage, &all_keys);
+	}
 }
 
 static void window_end(struct pair_evidence *e)
@@ -256,7 +307,7 @@ void pair_rows_found(struct pairs *p, unsigned stage)
 
 void pair_rows_unpaired(struct pairs *p, const struct pair_open *o, bool is_from, bool now)
 {
-	struct pair_row *row = pair_row_of(p, o->stage, &o->key);
+	struct pair_row *row = pair_row_of(p, o->stage, &o->key, is_from ? o->from.t : o->to.t);
 	struct pair_evidence *e = pair_evidence_at(p, o->stage, p->rows.rounds[o->stage].newest);
 
 	row->unpaired_from += is_from;
@@ -283,7 +334,7 @@ static bool is_call(const struct pairs *p, const struct pair_pending *w)
 void pair_rows_count(struct pairs *p, struct pair_pending *done)
 {
 	struct pair *pair = &done->pair;
-	struct pair_row *row = pair_row_of(p, pair->stage, &pair->key);
+	struct pair_row *row = pair_row_of(p, pair->stage, &pair->key, pair->to.t);
 	struct pair_evidence *evidence = pair_evidence_at(p, pair->stage, done->round);
 	struct pair_calls *calls = &row->calls;
 
@@ -354,6 +405,8 @@ static int row_compare(const void *a, const void *b)
 {
 	const struct pair_row *x = a, *y = b;
 
+	if (x->interval != y->interval)
+		return x->interval < y->interval ? -1 : 1;
 	if (x->stage != y->stage)
 		return x->stage < y->stage ? -1 : 1;
 	if (x->calls.times.sum_ns != y->calls.times.sum_ns)
@@ -377,12 +430,22 @@ const struct pair_row *pairs_row(const struct pairs *p, size_t i)
 	/* If the pairs are grouped by keys, the stage's own row counts the pairs that found no row.
 	 */
 	for (unsigned stage = 0; stage < p->n_stages; stage++) {
-		if (p->options.per_key && is_empty(&r->stages[stage]))
+		if ((p->options.per_key || p->triggers) && is_empty(&r->stages[stage]))
 			continue;
 		if (!i--)
 			return &r->stages[stage];
 	}
 	return NULL;
+}
+
+size_t pairs_intervals(const struct pairs *p)
+{
+	return p->triggers ? p->n_triggers + 1 : 0;
+}
+
+struct host_ns pairs_interval_begin(const struct pairs *p, size_t i)
+{
+	return p->trigger_t[i - 1];
 }
 
 const struct pair *pairs_kept(const struct pairs *p, size_t i)
