@@ -143,14 +143,34 @@ static size_t events_of(unsigned sides, struct timeline_event *events, size_t n)
 	return kept;
 }
 
-/* Returns the sides that can report all types of the batch. 0: most likely a type is unknown. */
-static unsigned batch_sides(const struct batch *b)
-{
-	unsigned sides = EVENT_HOST | EVENT_GUEST;
+/* What the types of a batch have in common, found once, so that most slices need no look at them.
+ */
+struct batch_types {
+	unsigned sides;       /* can report all of them; 0: most likely a type is unknown */
+	struct event_set set; /* those below VS_EVENT_TYPE_LIMIT */
+	bool loss;            /* LOST is one of them */
+	bool needed;          /* the model needs all of them, except in some windows */
+};
 
-	for (size_t i = 0; i < b->n_events; i++)
-		sides &= event_type_of(b->events[i].type)->sides;
-	return sides;
+static struct batch_types batch_types(const struct pipeline *p, const struct stream *s,
+				      const struct batch *b)
+{
+	const struct event_set *needed =
+		stream_is_host(s) ? &p->needs.host_types : &p->needs.guest_types;
+	struct batch_types types = {.sides = EVENT_HOST | EVENT_GUEST, .needed = true};
+
+	for (size_t i = 0; i < b->n_events; i++) {
+		const uint16_t type = b->events[i].type;
+
+		if (event_set_has(&types.set, type))
+			continue;
+		types.sides &= event_type_of(type)->sides;
+		types.loss |= type == VS_EVENT_LOST;
+		types.needed &= event_set_has(needed, type);
+		if (type < VS_EVENT_TYPE_LIMIT)
+			types.set.words[type / 64] |= 1ull << type % 64;
+	}
+	return types;
 }
 
 static uint64_t unknown_count(const struct batch *b)
@@ -206,9 +226,10 @@ static bool names_current(const struct timeline_event *events, size_t n)
  * recording's begin or its end may be beside them.
  */
 static size_t events_needed(const struct pipeline *p, const struct stream *s,
-			    struct continuity_cpu *cpu, struct timeline_event *events, size_t n)
+			    struct continuity_cpu *cpu, struct timeline_event *events, size_t n,
+			    const struct batch_types *of)
 {
-	const bool loss = has_loss(events, n);
+	const bool loss = of->loss && has_loss(events, n);
 	struct event_set types = stream_is_host(s) ? p->needs.host_types : p->needs.guest_types;
 	size_t kept = 1;
 
@@ -220,6 +241,8 @@ static size_t events_needed(const struct pipeline *p, const struct stream *s,
 		return n;
 	if (!windows_meet(&p->needs, events, n))
 		types = model_lasting_types();
+	else if (of->needed)
+		return n;
 	for (size_t i = 1; i + 1 < n; i++) {
 		if (event_set_has(&types, events[i].event.type))
 			events[kept++] = events[i];
@@ -228,10 +251,10 @@ static size_t events_needed(const struct pipeline *p, const struct stream *s,
 	return kept;
 }
 
-/* `n` events at most SLICE_EVENTS: mapped, checked, pushed. sides: batch_sides(b). */
+/* `n` events at most SLICE_EVENTS: mapped, checked, pushed. */
 static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cpu *cpu,
 		      const struct vs_event *events, size_t n, const struct batch *b,
-		      unsigned sides, uint64_t arrival_tsc)
+		      const struct batch_types *types, uint64_t arrival_tsc)
 {
 	const int64_t limit = stream_latest_ns(p, s, arrival_tsc);
 	const bool refuted = stream_is_refuted(s);
@@ -252,10 +275,10 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 		ev_set_lost_end(&p->slice[n - 1].event, b->watermark);
 	if (errors_count(p, s, p->slice, n))
 		return -ENOMEM;
-	if (!sides)
+	if (!types->sides)
 		known = events_of(EVENT_HOST | EVENT_GUEST, p->slice, n);
 	kept = known;
-	if (!stream_is_host(s) && !(sides & EVENT_GUEST))
+	if (!stream_is_host(s) && !(types->sides & EVENT_GUEST))
 		kept = events_of(EVENT_GUEST, p->slice, known);
 	s->malformed += known - kept;
 	gap_confine(p, cpu, p->slice, kept);
@@ -263,7 +286,7 @@ static int slice_take(struct pipeline *p, struct stream *s, struct continuity_cp
 	if (kept && p->slice[0].t.ns < s->since_ns)
 		kept = events_since(p->slice, kept, s->since_ns);
 	if (p->selects)
-		kept = events_needed(p, s, cpu, p->slice, kept);
+		kept = events_needed(p, s, cpu, p->slice, kept, types);
 	return events_push(p, s, b->cpu, p->slice, kept);
 }
 
@@ -377,7 +400,7 @@ int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	struct continuity_cpu *cpu;
 	enum continuity_verdict verdict;
 	uint64_t missing;
-	unsigned sides;
+	struct batch_types types;
 	int64_t begin;
 	int err;
 
@@ -400,8 +423,8 @@ int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 		s->replayed++;
 		return 0;
 	}
-	sides = batch_sides(b);
-	s->unknown_events += sides ? 0 : unknown_count(b);
+	types = batch_types(p, s, b);
+	s->unknown_events += types.sides ? 0 : unknown_count(b);
 	/* Nothing is known of any CPU between the last event of the old sender and the first one
 	 * of the new. */
 	if (cpu->anew && s->anew_session != s->session_id) {
@@ -415,7 +438,7 @@ int batch_events_take(struct pipeline *p, struct stream *s, uint64_t arrival_tsc
 	for (size_t at = 0; at < b->n_events && !err; at += SLICE_EVENTS) {
 		size_t n = b->n_events - at < SLICE_EVENTS ? b->n_events - at : SLICE_EVENTS;
 
-		err = slice_take(p, s, cpu, b->events + at, n, b, sides, arrival_tsc);
+		err = slice_take(p, s, cpu, b->events + at, n, b, &types, arrival_tsc);
 	}
 	if (!err)
 		err = gap_close(p, s, b);
