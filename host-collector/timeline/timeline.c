@@ -191,10 +191,9 @@ static void heap_up(struct timeline *t, size_t i)
 	heap_set(t, i, e);
 }
 
-static void heap_down(struct timeline *t, size_t i)
+/* Puts `e` at index i, whose entry is no longer needed, or below it. */
+static inline void heap_down(struct timeline *t, size_t i, struct heap_entry e)
 {
-	struct heap_entry e = t->heap[i];
-
 	for (;;) {
 		size_t child = 2 * i + 1;
 
@@ -307,26 +306,33 @@ static void release(struct timeline *t, int64_t limit, int64_t promised, size_t 
 {
 	while (t->n_heap && t->heap[0].t <= limit && count) {
 		struct run *r = t->heap[0].run;
+		const size_t second =
+			t->n_heap > 2 && heap_before(&t->heap[2], &t->heap[1]) ? 2 : 1;
+		const bool alone = t->n_heap == 1;
+		struct heap_entry next = {.run = r};
 		const struct chunk *c;
 		int64_t burst = limit;
 
 		/* Until the runner-up's time, not into it: on a tie the heap decides. */
-		for (size_t i = 1; i < 3 && i < t->n_heap; i++) {
-			if (t->heap[i].t <= burst)
-				burst = t->heap[i].t - (t->heap[i].t > INT64_MIN);
-		}
+		if (!alone && t->heap[second].t <= burst)
+			burst = t->heap[second].t - (t->heap[second].t > INT64_MIN);
 		do {
 			count -= burst_merge(t, r, burst, count, promised);
 			c = r->first;
 		} while (c && count && c->events[c->begin].t.ns <= burst);
-		if (c) {
-			t->heap[0].t = c->events[c->begin].t.ns;
-		} else if (--t->n_heap) {
-			heap_set(t, 0, t->heap[t->n_heap]);
-		} else {
-			break;
+		if (!c) {
+			t->n_heap--;
+			if (!alone)
+				heap_down(t, 0, t->heap[t->n_heap]);
+			continue;
 		}
-		heap_down(t, 0);
+		next.t = c->events[c->begin].t.ns;
+		if (alone || !heap_before(&t->heap[second], &next)) {
+			t->heap[0].t = next.t;
+			continue;
+		}
+		heap_set(t, 0, t->heap[second]);
+		heap_down(t, second, next);
 	}
 	portion_emit(t, promised);
 }
