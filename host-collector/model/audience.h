@@ -34,9 +34,9 @@ void audiences_fini(struct audiences *a);
 
 #define EMIT(audiences, callback, ...)                                                             \
 	do {                                                                                       \
-		const struct audience *a_ = &(audiences)->callback;                                \
-		for (size_t i_ = 0; i_ < a_->n; i_++)                                              \
-			a_->observers[i_].callback(a_->observers[i_].context, __VA_ARGS__);        \
+		const struct model_observer *o_ = (audiences)->callback.observers;                 \
+		for (size_t n_ = (audiences)->callback.n; n_; n_--, o_++)                          \
+			o_->callback(o_->context, __VA_ARGS__);                                    \
 	} while (0)
 
 #endif
