@@ -107,7 +107,7 @@ enum guest_account guest_cpu_account(const struct guest_cpu *c, struct host_ns t
 }
 
 /* The state may have changed at `t`: a new span begins if it did. */
-static void update(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink)
+static inline void update(struct guest_cpu *c, struct host_ns t, const struct guest_cpu_sink *sink)
 {
 	account_set(c, t);
 	if (open_continues(c))
@@ -444,6 +444,10 @@ void guest_cpu_event(struct guest_cpu *c, struct host_ns t, const struct vs_even
 	c->balance.seen++;
 	doubt_end(c, t, e, sink);
 	unled(c, e, sink);
+	if (rule->action == RULE_NOTHING && c->task_known) {
+		c->last = t; /* if it names the current task, that is the known one */
+		return;
+	}
 	if (rule->action == RULE_SWITCH) {
 		if (c->depth)
 			contexts_end(c, t, sink);
