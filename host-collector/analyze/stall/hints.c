@@ -325,12 +325,20 @@ void hints_finish(struct hints *h)
 	shown_hits_flush(&h->shown);
 }
 
+/* The guest CPU may have begun to handle a call by another. */
+static void vector_entry(struct hints *h, struct vcpu_hints *v, const struct guest_instant *i)
+{
+	if (ev_vector_entry_number(&i->event) != VS_VECTOR_CALL_FUNCTION &&
+	    ev_vector_entry_number(&i->event) != VS_VECTOR_CALL_FUNCTION_SINGLE)
+		return;
+	if (v->since_silence < RETURN_EVENTS && !calls_came_after(v, v->silence_end))
+		v->called = v->silence_end;
+	calls_answer(h, v, i->vcpu, i->t);
+}
+
 void hints_guest(struct hints *h, const struct model *m, const struct guest_instant *i)
 {
 	struct vcpu_hints *v = vcpu_get(h, i->vcpu);
-	bool answers = i->type == VS_EVENT_VECTOR_ENTRY &&
-		       (ev_vector_entry_number(&i->event) == VS_VECTOR_CALL_FUNCTION ||
-			ev_vector_entry_number(&i->event) == VS_VECTOR_CALL_FUNCTION_SINGLE);
 
 	if (shown_hits_have(i->event.type))
 		shown_hits_take(&h->shown, m, i->vm, &i->event, i->t, i->err_ns);
@@ -343,11 +351,9 @@ void hints_guest(struct hints *h, const struct model *m, const struct guest_inst
 		v->since_silence = 0;
 	}
 	v->guest_last = i->t;
-	if (answers && v->since_silence < RETURN_EVENTS && !calls_came_after(v, v->silence_end))
-		v->called = v->silence_end;
+	if (i->type == VS_EVENT_VECTOR_ENTRY)
+		vector_entry(h, v, i);
 	v->since_silence++;
-	if (answers)
-		calls_answer(h, v, i->vcpu, i->t);
 }
 
 /* ---- the host keeps a vCPU from the guest ---- */

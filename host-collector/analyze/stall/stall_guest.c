@@ -268,8 +268,6 @@ typedef void (*guest_handler)(struct stall_detector *d, struct stall_vm *v, stru
 
 static const guest_handler guest_handlers[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_LOST] = guest_lost,
-	[VS_EVENT_SCHED_SWITCH] = guest_switch,
-	[VS_EVENT_SCHED_WAKEUP] = guest_wakeup,
 	[VS_EVENT_SCHED_WAKEUP_NEW] = guest_wakeup,
 	[VS_EVENT_SCHED_MIGRATE] = guest_migrate,
 	[VS_EVENT_TASK_EXIT] = guest_exit,
@@ -300,7 +298,11 @@ void stall_guest_instant(void *context, const struct guest_instant *i)
 		doubt_end(d, v, here, i);
 	else if (i->type != VS_EVENT_LOST)
 		period_unled(d, v, here, i);
-	if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])
+	if (i->type == VS_EVENT_SCHED_SWITCH) /* most events are these two: they are inlined */
+		guest_switch(d, v, k, i);
+	else if (i->type == VS_EVENT_SCHED_WAKEUP)
+		guest_wakeup(d, v, k, i);
+	else if (i->type < VS_EVENT_TYPE_LIMIT && guest_handlers[i->type])
 		guest_handlers[i->type](d, v, k, i);
 	if (i->has_vcpu)
 		hints_guest(v->hints, d->model, i);

@@ -153,10 +153,18 @@ void stall_period_seal(const struct stall_detector *d, const struct stall_vm *v,
 		       const struct stall_track *k, struct stall_facts *f, struct host_ns t);
 /* Returns the summary of sealed facts that stall_track.recent keeps. */
 struct stall_recent stall_recent_of(const struct stall_facts *f);
-/* If the interval has at least the threshold, seals it at `t` and adds it to `recent`. Queues it
+/* Seals an interval that has at least the threshold at `t` and adds it to `recent`. Queues it
  * unless the guest CPU idled: denials of an idle CPU are reported as chains. */
-void stall_period_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
-		      struct stall_facts *f, struct host_ns t);
+void stall_period_keep(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+		       struct stall_facts *f, struct host_ns t);
+
+/* Does the same if the interval has at least the threshold, which very few have. */
+static inline void stall_period_end(struct stall_detector *d, const struct stall_vm *v,
+				    struct stall_track *k, struct stall_facts *f, struct host_ns t)
+{
+	if (t.ns - f->begin.ns >= d->options.than_ns)
+		stall_period_keep(d, v, k, f, t);
+}
 
 /* ---- stall_peer.c ---- */
 

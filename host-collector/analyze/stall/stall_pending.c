@@ -216,11 +216,9 @@ static void period_emit(struct stall_detector *d, const struct stall_vm *v, stru
 		stall_pending_add(d, v, k, f);
 }
 
-void stall_period_end(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
-		      struct stall_facts *f, struct host_ns t)
+void stall_period_keep(struct stall_detector *d, const struct stall_vm *v, struct stall_track *k,
+		       struct stall_facts *f, struct host_ns t)
 {
-	if (t.ns - f->begin.ns < d->options.than_ns)
-		return;
 	stall_period_seal(d, v, k, f, t);
 	period_emit(d, v, k, f);
 }

@@ -45,7 +45,8 @@ void waiters_move(struct waiters *w, int32_t pid, uint16_t cpu)
 
 void waiters_remove(struct waiters *w, int32_t pid)
 {
-	uint32_t slot = lru_find(&w->index, (uint32_t)pid);
+	/* Mostly no task waits any more: no search is needed. */
+	uint32_t slot = w->index.count ? lru_find(&w->index, (uint32_t)pid) : LRU_NONE;
 
 	if (slot != LRU_NONE)
 		lru_remove(&w->index, slot);
