@@ -103,14 +103,11 @@ static bool swallows(const struct strips *s, struct row *r, const struct track_p
 	return true;
 }
 
-/* Returns a row. Finds one that was asked for recently without the index. */
-static struct row *row_get(struct strips *s, uint64_t key)
+__attribute__((noinline)) static struct row *row_search(struct strips *s, uint64_t key,
+							uint32_t *known)
 {
-	uint32_t *known = &s->known[(key * 0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
 	bool fresh;
 
-	if (lru_used(&s->index, *known) && lru_key(&s->index, *known) == key)
-		return &s->rows[*known];
 	*known = lru_put(&s->index, key, &fresh);
 	if (fresh) {
 		track_fini(&s->rows[*known].track);
@@ -119,10 +116,32 @@ static struct row *row_get(struct strips *s, uint64_t key)
 	return &s->rows[*known];
 }
 
-static void span_take(struct strips *s, uint64_t key, const struct track_piece *piece)
+/* Returns a row. Finds one that was asked for recently without the index. */
+static inline struct row *row_get(struct strips *s, uint64_t key)
 {
-	struct row *r = row_get(s, key);
+	uint32_t *known = &s->known[(key * 0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
 
+	if (lru_used(&s->index, *known) && lru_key(&s->index, *known) == key)
+		return &s->rows[*known];
+	return row_search(s, key, known);
+}
+
+/* Most spans are short ones that follow a short one and are not the longest of them: only their
+ * time counts. Returns false for any other. */
+static inline bool short_span_add(const struct strips *s, struct row *r, struct host_ns begin,
+				  int64_t ns, uint8_t state)
+{
+	if (ns <= 0 || ns > r->longest.ns || ns >= s->grain_ns || begin.ns != r->end.ns ||
+	    r->end.ns - r->begin.ns >= s->grain_ns)
+		return false;
+	r->end.ns = begin.ns + ns;
+	r->state_ns[state] += ns;
+	return true;
+}
+
+__attribute__((noinline)) static void piece_take(struct strips *s, struct row *r,
+						 const struct track_piece *piece)
+{
 	if (piece->ns <= 0)
 		return;
 	if (swallows(s, r, piece))
@@ -424,19 +443,30 @@ void strips_incident(struct strips *s, const struct incident *i)
 
 static void vcpu_take(void *context, const struct vcpu_span *span)
 {
-	const struct track_piece piece = vcpu_piece(span);
 	struct strips *s = context;
+	struct row *r = row_get(s, row_key(ROW_VCPU, span->vm, span->vcpu));
 
-	span_take(s, row_key(ROW_VCPU, span->vm, span->vcpu), &piece);
+	if (!short_span_add(s, r, span->begin, span->end.ns - span->begin.ns,
+			    (uint8_t)span->state)) {
+		const struct track_piece piece = vcpu_piece(span);
+
+		piece_take(s, r, &piece);
+	}
 	if (span->end.ns >= s->due.ns)
 		pending_check(s, span->end);
 }
 
 static void guest_take(void *context, const struct guest_span *span)
 {
-	const struct track_piece piece = guest_piece(span);
+	struct strips *s = context;
+	struct row *r = row_get(s, row_key(ROW_GUEST, span->vm, span->cpu));
 
-	span_take(context, row_key(ROW_GUEST, span->vm, span->cpu), &piece);
+	if (!short_span_add(s, r, span->begin, span->end.ns - span->begin.ns,
+			    (uint8_t)span->state)) {
+		const struct track_piece piece = guest_piece(span);
+
+		piece_take(s, r, &piece);
+	}
 }
 
 struct strips *strips_new(struct model *m, unsigned n_cells, int64_t grain_ns)
