@@ -392,9 +392,10 @@ int model_vcpu_current(const struct model *m, uint32_t vm, uint32_t vcpu, struct
 /* Sets *until to a time such that the observers have received all spans of this vCPU that ended
  * before it. Returns 0 or -ENOENT. */
 int model_vcpu_delivered(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *until);
-/* Sets *since to the time from which the host's capture follows the vCPU's thread. Returns 0, or
- * -ENOENT if it is unknown. */
-int model_vcpu_followed(const struct model *m, uint32_t vm, uint32_t vcpu, struct host_ns *since);
+/* Does the same as model_vcpu_of_guest_cpu(), and sets *since to the time from which the host's
+ * capture follows the vCPU's thread; if that is unknown, to model_begin(). */
+int model_guest_cpu_followed(const struct model *m, uint32_t vm, uint16_t cpu, uint32_t *vcpu,
+			     struct host_ns *since);
 /* Finds the vCPU that this host thread runs. Returns 0 or -ENOENT. */
 int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint32_t *vcpu);
 /* Finds the VM that this host thread works for: a thread of its VMM, or its vhost worker. Returns

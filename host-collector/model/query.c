@@ -85,14 +85,17 @@ int model_vcpu_of_guest_cpu(const struct model *m, uint32_t vm_id, uint16_t cpu,
 	return 0;
 }
 
-int model_vcpu_followed(const struct model *m, uint32_t vm_id, uint32_t vcpu, struct host_ns *since)
+int model_guest_cpu_followed(const struct model *m, uint32_t vm_id, uint16_t cpu, uint32_t *vcpu,
+			     struct host_ns *since)
 {
 	const struct vm *vm = vm_find(m, vm_id);
-	const struct vm_vcpu *vv = vm ? vm_vcpu_find(vm, vcpu) : NULL;
+	const struct vcpu *v;
 
-	if (!vv || !vv->v.is_followed)
+	if (!vm || cpu >= VS_CPUS_MAX || vm->vcpu_of_cpu[cpu] < 0)
 		return -ENOENT;
-	*since = vv->v.followed;
+	v = &vm->vcpus[vm->vcpu_of_cpu[cpu]]->v;
+	*vcpu = v->vcpu;
+	*since = v->is_followed ? v->followed : m->begin;
 	return 0;
 }
 

@@ -40,21 +40,17 @@ struct coverage {
 
 static struct covered *vcpu_find(struct coverage *c, uint32_t vm, uint32_t vcpu)
 {
-	struct covered *v = c->known[vcpu % KNOWN];
-
-	if (v && v->vm == vm && v->vcpu == vcpu)
-		return v;
 	for (size_t i = 0; i < c->n; i++) {
-		v = c->vcpus[i];
-		if (v->vm == vm && v->vcpu == vcpu) {
-			c->known[vcpu % KNOWN] = v;
-			return v;
-		}
+		struct covered *v = c->vcpus[i];
+
+		if (v->vm == vm && v->vcpu == vcpu)
+			return c->known[vcpu % KNOWN] = v;
 	}
 	return NULL;
 }
 
-static struct covered *vcpu_get(struct coverage *c, uint32_t vm, uint32_t vcpu)
+__attribute__((noinline)) static struct covered *vcpu_search(struct coverage *c, uint32_t vm,
+							     uint32_t vcpu)
 {
 	struct covered *v = vcpu_find(c, vm, vcpu), **grown;
 
@@ -72,6 +68,14 @@ static struct covered *vcpu_get(struct coverage *c, uint32_t vm, uint32_t vcpu)
 	v->vcpu = vcpu;
 	c->vcpus[c->n++] = v;
 	return v;
+}
+
+/* Returns NULL if memory ran out. */
+static inline struct covered *vcpu_get(struct coverage *c, uint32_t vm, uint32_t vcpu)
+{
+	struct covered *v = c->known[vcpu % KNOWN];
+
+	return v && v->vm == vm && v->vcpu == vcpu ? v : vcpu_search(c, vm, vcpu);
 }
 
 /* ---- gaps ---- */
@@ -152,15 +156,14 @@ static void guest_unobserved(struct coverage *c, struct covered *v, struct piece
 static void on_guest_span(void *context, const struct guest_span *span)
 {
 	struct coverage *c = context;
-	struct host_ns from = model_begin(c->model), begin = span->begin;
+	struct host_ns from, begin = span->begin;
 	struct covered *v;
 	uint32_t vcpu;
 
-	if (model_vcpu_of_guest_cpu(c->model, span->vm, span->cpu, &vcpu))
+	/* Events that the agent kept from before the recording are not part of it. */
+	if (model_guest_cpu_followed(c->model, span->vm, span->cpu, &vcpu, &from))
 		return;
 	v = vcpu_get(c, span->vm, vcpu);
-	/* Events that the agent kept from before the recording are not part of it. */
-	model_vcpu_followed(c->model, span->vm, vcpu, &from);
 	if (from.ns < c->from.ns)
 		from = c->from;
 	if (!v || span->end.ns <= from.ns)
