@@ -115,11 +115,9 @@ int handover_fact_give(struct model *m, const struct handover_fact *fact)
 /* Gives the model the events from *done up to `until`. */
 static void events_give(struct handover *h, const struct chunk *c, size_t *done, size_t until)
 {
-	for (; *done < until; (*done)++) {
-		/* other errors concern a malformed event */
-		if (model_push(h->model, &c->events[*done]) == -ENOMEM)
-			h->error = -ENOMEM;
-	}
+	if (model_push(h->model, &c->events[*done], until - *done) == -ENOMEM)
+		h->error = -ENOMEM;
+	*done = until;
 }
 
 void handover_take(struct handover *h)

@@ -36,11 +36,8 @@ int pipeline_give(struct pipeline *p, const struct handover_fact *fact)
 
 static void push(struct pipeline *p, struct model *m, const struct timeline_event *events, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		/* other errors concern a malformed event */
-		if (model_push(m, &events[i]) == -ENOMEM)
-			p->error = -ENOMEM;
-	}
+	if (model_push(m, events, n) == -ENOMEM)
+		p->error = -ENOMEM;
 }
 
 static void give(struct pipeline *p, const struct timeline_event *events, size_t n)

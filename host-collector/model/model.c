@@ -556,33 +556,25 @@ static int guest_cpu_new(struct model *m, struct vm *vm, uint16_t cpu)
 	return err;
 }
 
-static int guest_event(struct model *m, struct vm *vm, const struct timeline_event *event)
+static inline int guest_event(struct model *m, struct vm *vm, const struct timeline_event *event)
 {
 	const struct vs_event *e = &event->event;
-	struct guest_instant instant = {
-		.vm = vm->id,
-		.boot = vm->boot,
-		.cpu = e->cpu,
-		.t = m->now,
-		.err_ns = event->err_ns,
-		.type = (enum vs_event_type)e->type,
-		.event = *e,
-	};
 	const struct guest_cpu_sink *sink = &m->guest_cpu_sink;
 	uint64_t target = e->cpu; /* the CPU that it concerns */
+	struct guest_instant instant;
 	struct guest_cpu *cpu;
+	bool has_vcpu;
 
 	if (vm->next_boot != vm->boot && e->type != VS_EVENT_LOST)
-		vm->boot = instant.boot = vm->next_boot;
+		vm->boot = vm->next_boot;
 	if (!vm->cpus[e->cpu] && guest_cpu_new(m, vm, e->cpu))
 		return -ENOMEM;
 	cpu = vm->cpus[e->cpu];
 	vm->data.guest_events = true;
-	if (vm->vcpu_of_cpu[e->cpu] >= 0) {
+	has_vcpu = vm->vcpu_of_cpu[e->cpu] >= 0;
+	if (has_vcpu) {
 		struct vm_vcpu *vv = vm->vcpus[vm->vcpu_of_cpu[e->cpu]];
 
-		instant.has_vcpu = true;
-		instant.vcpu = vm->number_of_cpu[e->cpu];
 		if (event_type_is(e->type, EVENT_IN_GUEST) && vv->join_certain)
 			presence_event(&vv->presence, event->t, event->err_ns, &vm->presence);
 	}
@@ -603,7 +595,17 @@ static int guest_event(struct model *m, struct vm *vm, const struct timeline_eve
 	}
 	if (target >= VS_CPUS_MAX)
 		return -EINVAL;
-	instant.cpu = (uint16_t)target;
+	instant = (struct guest_instant){
+		.vm = vm->id,
+		.boot = vm->boot,
+		.cpu = (uint16_t)target,
+		.has_vcpu = has_vcpu,
+		.vcpu = has_vcpu ? vm->number_of_cpu[e->cpu] : 0,
+		.t = m->now,
+		.err_ns = event->err_ns,
+		.type = (enum vs_event_type)e->type,
+		.event = *e,
+	};
 	EMIT(&m->audiences, guest_instant, &instant);
 	if (e->type != VS_EVENT_LOST)
 		guest_cpu_error(cpu, m->now, event->err_ns);
@@ -695,7 +697,7 @@ static void host_seen(struct model *m)
 		m->vms[i]->data.host_events = true;
 }
 
-int model_push(struct model *m, const struct timeline_event *event)
+static inline int event_take(struct model *m, const struct timeline_event *event)
 {
 	struct vm *vm = NULL;
 	struct vcpu *of;
@@ -721,6 +723,19 @@ int model_push(struct model *m, const struct timeline_event *event)
 	host_presence(m, event, of);
 	host_event(m, event, of);
 	return 0;
+}
+
+int model_push(struct model *m, const struct timeline_event *events, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const int its = event_take(m, &events[i]);
+
+		if (its && err != -ENOMEM)
+			err = its;
+	}
+	return err;
 }
 
 void model_advance(struct model *m, struct host_ns now)

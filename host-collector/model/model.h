@@ -373,11 +373,12 @@ bool model_guests_missed(const struct model *m);
 /* Declares, before the first event, that the observers need nothing but the instants that they
  * request in these windows, and the names of tasks. The windows are borrowed. */
 void model_need_instants(struct model *m, const struct model_window *windows, size_t n);
-/* Processes an event. Events must arrive in time order; an event that is older than the previous
- * one gets its time. A LOST event makes everything unknown that its CPU could have shown from the
- * begin of the gap (loss_since) to the CPU's next event. Returns 0, -ENOMEM or -EINVAL (a CPU
- * number beyond VS_CPUS_MAX, or an unknown VM). */
-int model_push(struct model *m, const struct timeline_event *event);
+/* Processes events. They must arrive in time order; an event that is older than the previous one
+ * gets its time. A LOST event makes everything unknown that its CPU could have shown from the begin
+ * of the gap (loss_since) to the CPU's next event. A malformed event is skipped. Returns 0,
+ * -ENOMEM, or -EINVAL if an event was malformed (a CPU number beyond VS_CPUS_MAX, or an unknown
+ * VM). */
+int model_push(struct model *m, const struct timeline_event *events, size_t n);
 /* Declares that no event older than `now` follows, so that model_vcpu_current() shows open spans
  * up to `now`. */
 void model_advance(struct model *m, struct host_ns now);

@@ -134,7 +134,7 @@ static double model_s(struct list *a, const struct timeline_event *events, size_
 	open_all(a, m, set);
 	began = cpu_s();
 	for (size_t i = 0; i < n; i++) {
-		must(!model_push(m, &events[i]));
+		must(!model_push(m, &events[i], 1));
 		if (i % SLICE == SLICE - 1)
 			model_advance(m, events[i].t);
 	}

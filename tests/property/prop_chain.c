@@ -486,7 +486,7 @@ static void announce(struct model *m)
 		name.event.pid = name.event.pid2 = WORKER + i;
 		memcpy(&name.event.arg0, "vhost-10", 8);
 		memcpy(&name.event.arg1, "0\0\0\0\0\0\0", 8);
-		check(!model_push(m, &name), "the model refuses a name");
+		check(!model_push(m, &name, 1), "the model refuses a name");
 	}
 }
 
@@ -620,7 +620,7 @@ static void run(uint64_t seed, bool posted, double loss, int64_t length, struct 
 	announce(m);
 	for (size_t i = 0; i < w.n; i++) {
 		if (!w.facts[i].gone)
-			check(!model_push(m, &w.facts[i].event), "the model refuses an event");
+			check(!model_push(m, &w.facts[i].event, 1), "the model refuses an event");
 	}
 	model_finish(m);
 	chains_finish(shared); /* does nothing */

@@ -93,7 +93,7 @@ static void play(uint64_t seed, const struct flame_options *o, bool lossy)
 
 		t_ns += (int64_t)random_below(&r, random_below(&r, 50) ? 100000 : 300000000);
 		e = random_event(&r, t_ns, lossy);
-		assert_int_equal(model_push(m, &e), 0);
+		assert_int_equal(model_push(m, &e, 1), 0);
 	}
 	model_finish(m);
 	assert_int_equal(flame_finish(f), 0);

@@ -106,7 +106,7 @@ static void garbage_never_breaks_the_sums(void **state)
 
 			if (e.source == VM && first_guest[e.event.cpu] < 0)
 				first_guest[e.event.cpu] = t;
-			(void)model_push(m, &e);
+			(void)model_push(m, &e, 1);
 			t += random_below(20) ? random_below(5000) : random_below(100000000);
 			if (random_below(50) == 0)
 				model_advance(m, (struct host_ns){t});
@@ -171,7 +171,7 @@ static void every_breakdown_sums_to_its_duration(void **state)
 		for (int i = 0; i < STEPS; i++) {
 			struct timeline_event e = garbage(t);
 
-			(void)model_push(m, &e);
+			(void)model_push(m, &e, 1);
 			t += random_below(20) ? random_below(50000) : random_below(10000000);
 			if (random_below(50) == 0) {
 				model_advance(m, (struct host_ns){t});
@@ -262,12 +262,12 @@ static void world_emit(struct world *w, int64_t t, struct timeline_event e)
 		lost.event.time = 1;
 		lost.event.arg0 = 1;
 		lost.event.arg1 = 2;
-		assert_int_equal(model_push(w->model, &lost), 0);
+		assert_int_equal(model_push(w->model, &lost, 1), 0);
 		w->dropping[cpu] = true;
 		return;
 	}
 	w->dropping[cpu] = false;
-	assert_int_equal(model_push(w->model, &e), 0);
+	assert_int_equal(model_push(w->model, &e, 1), 0);
 	w->last[cpu] = t;
 }
 

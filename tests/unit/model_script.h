@@ -92,7 +92,7 @@ static inline void script_stack(struct model *m, uint32_t id, int32_t pid,
 static inline void script_run(struct model *m, const struct timeline_event *events, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		assert_int_equal(model_push(m, &events[i]), 0);
+		assert_int_equal(model_push(m, &events[i], 1), 0);
 }
 
 #define SPANS_MAX 4096

@@ -34,7 +34,7 @@ static bool within(const int64_t *us, int64_t t_us)
 
 static void push(struct model *m, struct timeline_event e)
 {
-	assert_int_equal(model_push(m, &e), 0);
+	assert_int_equal(model_push(m, &e, 1), 0);
 }
 
 /* Where a hole begins: what the pipeline says of it. */

@@ -673,11 +673,11 @@ static void hostile_numbers_are_refused(void **state)
 	(void)state;
 	script_vm(m, 1, "");
 	for (size_t i = 0; i < COUNT(bad); i++)
-		assert_int_equal(model_push(m, &bad[i]), -22);
+		assert_int_equal(model_push(m, &bad[i], 1), -22);
 	odd_type.event.type = 60000;
-	assert_int_equal(model_push(m, &odd_type), 0);
+	assert_int_equal(model_push(m, &odd_type, 1), 0);
 	odd_type.source = HOST;
-	assert_int_equal(model_push(m, &odd_type), 0);
+	assert_int_equal(model_push(m, &odd_type, 1), 0);
 	model_finish(m);
 	model_free(m);
 }
@@ -691,7 +691,7 @@ static void a_million_names_take_no_memory(void **state)
 	for (int i = 1; i <= 1000000; i++) {
 		struct timeline_event e = NAME(VM, i, i, i, script_comm("spam"));
 
-		assert_int_equal(model_push(m, &e), 0);
+		assert_int_equal(model_push(m, &e, 1), 0);
 	}
 	assert_string_equal(model_task_name(m, VM, 1000000), "spam");
 	assert_string_equal(model_task_name(m, VM, 1), "");
@@ -752,7 +752,7 @@ static void a_cpu_that_came_later_joins_the_vcpu_that_is_left(void **state)
 	info.threads[2].vcpu = info.threads[2].apic_id = 1;
 	assert_int_equal(model_vm(m, &info), 0);
 	assert_int_equal(model_vcpu_of_guest_cpu(m, VM, 1, &vcpu), -2);
-	assert_int_equal(model_push(m, &on_1), 0);
+	assert_int_equal(model_push(m, &on_1, 1), 0);
 	for (uint16_t cpu = 0; cpu < 3; cpu++) {
 		assert_int_equal(model_vcpu_of_guest_cpu(m, VM, cpu, &vcpu), 0);
 		assert_int_equal(vcpu, cpu);

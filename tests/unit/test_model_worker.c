@@ -110,7 +110,7 @@ static void play(struct model *m, size_t events)
 				  .pid2 = comes ? VCPU0 : HOG},
 		};
 
-		assert_int_equal(model_push(m, &e), 0);
+		assert_int_equal(model_push(m, &e, 1), 0);
 		if (i % CHANGE_EVERY == 0)
 			vm_announce(m, 1 + (uint32_t)(i / CHANGE_EVERY) % 3);
 		if (i % COUNT_EVERY == 0)

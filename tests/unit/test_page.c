@@ -78,7 +78,7 @@ static int teardown(void **state)
 
 static void push(struct fixture *f, struct timeline_event e)
 {
-	assert_int_equal(model_push(f->model, &e), 0);
+	assert_int_equal(model_push(f->model, &e, 1), 0);
 }
 
 #define PUSH(f, macro) push(f, (struct timeline_event)macro)

@@ -89,7 +89,7 @@ static struct presence_count play(const struct story *s)
 		struct timeline_event e = s->events[i];
 
 		e.err_ns = e.source == VM ? ERR_US * 1000 : 0;
-		assert_int_equal(model_push(m, &e), 0);
+		assert_int_equal(model_push(m, &e, 1), 0);
 	}
 	model_finish(m);
 	count = model_presence(m, VM);

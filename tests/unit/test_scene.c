@@ -18,7 +18,7 @@ enum { HOG = 900, TASK = 50, OTHER = 51 };
 
 static void push(struct model *m, struct timeline_event e)
 {
-	assert_int_equal(model_push(m, &e), 0);
+	assert_int_equal(model_push(m, &e, 1), 0);
 }
 
 #define PUSH(m, macro) push(m, (struct timeline_event)macro)
