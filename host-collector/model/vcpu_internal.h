@@ -37,9 +37,9 @@ void vcpu_quota_charge(struct vcpu_span *span, int64_t ns, uint32_t cgroup);
 bool vcpu_quota_awaited(const struct vcpu *v, const struct vcpu_span *span);
 /* Returns true if a later sample may explain this short sleep. */
 bool vcpu_short_awaited(const struct vcpu *v, const struct vcpu_held *h);
-/* Returns the open span as if it ended at `t`. */
-struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
-				  const struct vcpu_sink *sink);
+/* Sets *span to the open span as if it ended at `t`. */
+void vcpu_span_closed(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink,
+		      struct vcpu_span *span);
 /* Ends the open span at `t` and queues it. The caller must then call vcpu_span_begin(). */
 void vcpu_span_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink);
 void vcpu_span_begin(struct vcpu *v, struct host_ns t, enum thread_state thread,

@@ -61,9 +61,12 @@ void vcpu_quota_waits(const struct vcpu *v, const struct quota_reading *r,
 		      const struct vcpu_sink *sink, struct quota_waits *all)
 {
 	if (quota_open_wait(v, r)) {
-		struct vcpu_span now = vcpu_span_closed(v, r->until, sink);
-		int64_t ns = quota_chargeable(&now, r), idle = quota_idle(&now, ns);
+		struct vcpu_span now;
+		int64_t ns, idle;
 
+		vcpu_span_closed(v, r->until, sink, &now);
+		ns = quota_chargeable(&now, r);
+		idle = quota_idle(&now, ns);
 		if (ns > 0) {
 			all->open_idle_ns += idle;
 			all->n_open += ns - idle >= QUOTA_WAIT_NS;
@@ -162,9 +165,12 @@ static int64_t charge_ended(struct vcpu *v, const struct quota_reading *r,
 static void charge_open(struct vcpu *v, const struct quota_reading *r,
 			const struct quota_waits *all, const struct vcpu_sink *sink, int64_t left)
 {
-	struct vcpu_span now = vcpu_span_closed(v, r->until, sink);
-	int64_t ns = quota_chargeable(&now, r), idle = quota_idle(&now, ns);
+	struct vcpu_span now;
+	int64_t ns, idle;
 
+	vcpu_span_closed(v, r->until, sink, &now);
+	ns = quota_chargeable(&now, r);
+	idle = quota_idle(&now, ns);
 	if (ns <= 0)
 		return;
 	if (!fits(ns - idle, all->open_share_ns))

@@ -145,52 +145,51 @@ static bool exit_is_fault(const struct vcpu_exit *exit)
 }
 
 /* The state of the open span, as known at its end. */
-struct vcpu_span vcpu_span_closed(const struct vcpu *v, struct host_ns t,
-				  const struct vcpu_sink *sink)
+void vcpu_span_closed(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink,
+		      struct vcpu_span *span)
 {
-	struct vcpu_span span = v->open;
-
-	span.end = t;
-	if (vcpu_off_cpu(v) && span.state != VCPU_UNKNOWN) {
-		struct host_ns middle = {span.begin.ns + (t.ns - span.begin.ns) / 2};
-		bool paused = sink->paused(sink->context, v, middle, &span);
+	*span = v->open;
+	span->end = t;
+	if (vcpu_off_cpu(v) && span->state != VCPU_UNKNOWN) {
+		struct host_ns middle = {span->begin.ns + (t.ns - span->begin.ns) / 2};
+		bool paused = sink->paused(sink->context, v, middle, span);
 
 		if (v->state == THREAD_SLEEPING)
-			span.state = paused ? VCPU_STOPPED : sleep_state(v, &span, middle, sink);
-		span.waiter_stack = v->waiter_stack;
-		span.waker_stack = v->waker_stack;
-		span.faulted = span.state == VCPU_BLOCKED && v->mode == MODE_KVM &&
-			       exit_is_fault(&span.exit) &&
-			       (span.task_state & VS_TASK_UNINTERRUPTIBLE) &&
-			       !(span.task_state & VS_TASK_INTERRUPTIBLE);
-		span.sampled = v->waiter_stack && v->waiter_sampled;
-		if (span.waiter_stack)
+			span->state = paused ? VCPU_STOPPED : sleep_state(v, span, middle, sink);
+		span->waiter_stack = v->waiter_stack;
+		span->waker_stack = v->waker_stack;
+		span->faulted = span->state == VCPU_BLOCKED && v->mode == MODE_KVM &&
+				exit_is_fault(&span->exit) &&
+				(span->task_state & VS_TASK_UNINTERRUPTIBLE) &&
+				!(span->task_state & VS_TASK_INTERRUPTIBLE);
+		span->sampled = v->waiter_stack && v->waiter_sampled;
+		if (span->waiter_stack)
 			vcpu_span_explain(
-				&span, span.state,
-				vcpu_episode_class(v, span.waiter_stack, span.waker_stack, sink));
+				span, span->state,
+				vcpu_episode_class(v, span->waiter_stack, span->waker_stack, sink));
 	}
-	if (span.state == VCPU_UNKNOWN && !span.why)
-		span.why = v->mode_why;
-	if (v->throttled_ns && span.state == VCPU_RUNNABLE)
-		vcpu_quota_charge(&span, v->throttled_ns, v->throttled_by);
-	span.pcpu_busy_ns = v->queue.busy_ns;
+	if (span->state == VCPU_UNKNOWN && !span->why)
+		span->why = v->mode_why;
+	if (v->throttled_ns && span->state == VCPU_RUNNABLE)
+		vcpu_quota_charge(span, v->throttled_ns, v->throttled_by);
+	span->pcpu_busy_ns = v->queue.busy_ns;
 	for (unsigned i = 0; i < v->queue.n_holders; i++) {
 		const struct vcpu_holder *h = &v->queue.holders[i];
 
 		if (h->pid == 0) {
-			span.pcpu_idle_ns += h->ns;
-		} else if (h->ns > span.holder_ns) {
-			span.holder_pid = h->pid;
-			span.holder_ns = h->ns;
+			span->pcpu_idle_ns += h->ns;
+		} else if (h->ns > span->holder_ns) {
+			span->holder_pid = h->pid;
+			span->holder_ns = h->ns;
 		}
 	}
-	return span;
 }
 
 struct vcpu_span vcpu_current(const struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
-	struct vcpu_span span = vcpu_span_closed(v, t, sink);
+	struct vcpu_span span;
 
+	vcpu_span_closed(v, t, sink, &span);
 	if (v->doubted) {
 		span.begin = v->doubt_from;
 		span.state = VCPU_UNKNOWN;
@@ -328,11 +327,12 @@ static bool sleep_guessed(const struct vcpu *v, const struct vcpu_span *span)
 /* The time before a thread was captured has a reason of its own. */
 static void unfollowed_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *sink)
 {
-	struct vcpu_span span = v->open;
+	struct vcpu_span span;
 
 	if (v->open.state != VCPU_UNKNOWN || v->open.why != UNKNOWN_NOT_SEEN || !v->is_followed ||
 	    v->followed.ns <= v->open.begin.ns)
 		return;
+	span = v->open;
 	span.end = v->followed.ns < t.ns ? v->followed : t;
 	span.why = UNKNOWN_NOT_CAPTURED;
 	v->open.begin = span.end;
@@ -345,12 +345,13 @@ void vcpu_span_close(struct vcpu *v, struct host_ns t, const struct vcpu_sink *s
 	if (t.ns > v->open.begin.ns)
 		unfollowed_close(v, t, sink);
 	if (t.ns > v->open.begin.ns) {
-		struct vcpu_span span = vcpu_span_closed(v, t, sink);
-		bool guessed = sleep_guessed(v, &span);
-		bool settled =
-			!vcpu_off_cpu(v) || v->open.state == VCPU_UNKNOWN ||
-			(span.waiter_stack && span.waker_stack && !vcpu_quota_awaited(v, &span));
+		struct vcpu_span span;
+		bool guessed, settled;
 
+		vcpu_span_closed(v, t, sink, &span);
+		guessed = sleep_guessed(v, &span);
+		settled = !vcpu_off_cpu(v) || v->open.state == VCPU_UNKNOWN ||
+			  (span.waiter_stack && span.waker_stack && !vcpu_quota_awaited(v, &span));
 		if (span.state == VCPU_RUNNABLE && v->queue.n_holders > 1)
 			sink->crowd(sink->context, v->queue.holders, v->queue.n_holders, &span);
 		/* An observer that receives this span must not find it open as well. */
