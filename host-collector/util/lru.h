@@ -66,6 +66,13 @@ static inline uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
 	return slot;
 }
 
+/* Returns a number below 2^bits: the place of `key` in a caller's own cache of what it found last.
+ * Keys that differ only in their lowest bits have different places. */
+static inline uint32_t lru_place(uint64_t key, unsigned bits)
+{
+	return (uint32_t)(key * 0x9e3779b97f4a7c15 >> (64 - bits));
+}
+
 /* Makes the slot's key the next that is evicted. */
 void lru_age(struct lru *l, uint32_t slot);
 void lru_remove(struct lru *l, uint32_t slot);

@@ -10,7 +10,7 @@
 
 enum {
 	VCPUS_MAX = 1024,
-	KNOWN = 256,
+	KNOWN_BITS = 11,
 	SOURCES = 4,
 	HYPERCALL_SEND_IPI = 10,
 	DELIVERY_FIXED = 0,
@@ -55,8 +55,8 @@ struct pcpu_sources {
 struct chain_route {
 	struct model *model;
 	struct lru index;
-	struct chain_vcpu **vcpus;       /* by slot; reused after an eviction */
-	struct chain_vcpu *known[KNOWN]; /* found last, by vcpu % KNOWN; NULL: none */
+	struct chain_vcpu **vcpus;                 /* by slot; reused after an eviction */
+	struct chain_vcpu *known[1 << KNOWN_BITS]; /* found last, by lru_place(); NULL: none */
 	struct pcpu_sources *pcpus;
 	struct chain_listeners listeners;
 	int64_t least_limit_ns; /* of theirs */
@@ -94,7 +94,8 @@ static struct chain_vcpu *vcpu_search(struct chain_route *r, uint32_t vm, uint32
 
 static inline struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t vcpu)
 {
-	struct chain_vcpu **known = &r->known[vcpu % KNOWN];
+	const uint64_t key = (uint64_t)vm << 32 | vcpu;
+	struct chain_vcpu **known = &r->known[lru_place(key, KNOWN_BITS)];
 
 	/* Which vCPU was used last matters only when the index is nearly full. */
 	if (!*known || (*known)->vm != vm || (*known)->vcpu != vcpu ||

@@ -14,7 +14,7 @@ static uint64_t track_key(enum scene_row_kind kind, uint32_t vm, uint32_t number
 /* Returns the history of a row. Finds a row that was asked for recently without the index. */
 static struct track *track_get(struct scene_rows *r, uint64_t key)
 {
-	uint32_t *known = &r->known[(key * 0x9e3779b97f4a7c15) >> (64 - SCENE_KNOWN_BITS)];
+	uint32_t *known = &r->known[lru_place(key, SCENE_KNOWN_BITS)];
 	bool fresh;
 
 	if (lru_used(&r->index, *known) && lru_key(&r->index, *known) == key)

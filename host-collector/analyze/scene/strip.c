@@ -119,7 +119,7 @@ __attribute__((noinline)) static struct row *row_search(struct strips *s, uint64
 /* Returns a row. Finds one that was asked for recently without the index. */
 static inline struct row *row_get(struct strips *s, uint64_t key)
 {
-	uint32_t *known = &s->known[(key * 0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
+	uint32_t *known = &s->known[lru_place(key, KNOWN_BITS)];
 
 	if (lru_used(&s->index, *known) && lru_key(&s->index, *known) == key)
 		return &s->rows[*known];

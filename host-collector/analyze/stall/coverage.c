@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/util/lru.h"
+
 /* A live agent sends a frame at least this often. */
 #define NEXT_WORD_NS 2000000000ll
 
@@ -23,20 +25,25 @@ struct covered {
 	struct piece host_gap, guest_gap; /* newest gaps, which may go on; end 0: none */
 };
 
-enum { KNOWN = 256 };
+enum { KNOWN_BITS = 11 };
 
 struct coverage {
 	struct model *model;
 	int64_t than_ns;
 	struct host_ns from; /* time before this does not count */
 	size_t n;
-	struct covered **vcpus;       /* in the order of their first span */
-	struct covered *known[KNOWN]; /* found last, by vcpu % KNOWN; NULL: none */
+	struct covered **vcpus;                 /* in the order of their first span */
+	struct covered *known[1 << KNOWN_BITS]; /* found last, by known_place(); NULL: none */
 	size_t n_gaps;
 	struct report_gap gaps[REPORT_GAPS_MAX];
 	uint64_t dropped_gaps;
 	int err;
 };
+
+static uint32_t known_place(uint32_t vm, uint32_t vcpu)
+{
+	return lru_place((uint64_t)vm << 32 | vcpu, KNOWN_BITS);
+}
 
 static struct covered *vcpu_find(struct coverage *c, uint32_t vm, uint32_t vcpu)
 {
@@ -44,7 +51,7 @@ static struct covered *vcpu_find(struct coverage *c, uint32_t vm, uint32_t vcpu)
 		struct covered *v = c->vcpus[i];
 
 		if (v->vm == vm && v->vcpu == vcpu)
-			return c->known[vcpu % KNOWN] = v;
+			return c->known[known_place(vm, vcpu)] = v;
 	}
 	return NULL;
 }
@@ -73,7 +80,7 @@ __attribute__((noinline)) static struct covered *vcpu_search(struct coverage *c,
 /* Returns NULL if memory ran out. */
 static inline struct covered *vcpu_get(struct coverage *c, uint32_t vm, uint32_t vcpu)
 {
-	struct covered *v = c->known[vcpu % KNOWN];
+	struct covered *v = c->known[known_place(vm, vcpu)];
 
 	return v && v->vm == vm && v->vcpu == vcpu ? v : vcpu_search(c, vm, vcpu);
 }
