@@ -687,6 +687,7 @@ const struct command command_record = {
 		"                   -e guest:block:block_rq_issue -e guest:block:block_rq_complete\n"
 		"  vcpuscope record -e block:block_rq_issue -e block:block_rq_complete//untraced/ \\\n"
 		"                   -o run.vcs -- dd if=/dev/vda of=/dev/null count=1000 iflag=direct\n"
+		"  vcpuscope record -e 'block:block_rq_issue//stack/' -o run.vcs -- make -j4   # with stacks\n"
 		"  vcpuscope record -e 'sched:sched_switch' --cgroup /sys/fs/cgroup/system.slice \\\n"
 		"                   -o run.vcs --for 10s\n"
 		"  vcpuscope record --vm web1 -o run.vcs --for 10s   # a VM that the daemon watches\n"
