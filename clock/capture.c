@@ -148,6 +148,28 @@ static double bend_ns(const struct capture_clock *c, double span, double from_be
 	return bend;
 }
 
+/* Their product fits in 64 bits. */
+static bool span_is_short(uint64_t ns, uint64_t ticks)
+{
+	return ns < (1ull << CLOCK_CHORD_FRACTION) && ticks < (1ull << 33);
+}
+
+bool clock_chord_init(struct clock_chord *chord, const struct capture_clock *c)
+{
+	const uint64_t ns = c->after.monotonic_ns - c->before.monotonic_ns;
+	const uint64_t ticks = c->after.tsc - c->before.tsc;
+
+	*chord = (struct clock_chord){0};
+	if (c->n_samples < 2 || c->jump_ticks > 0 || !span_is_short(ns, ticks))
+		return false;
+	*chord = (struct clock_chord){.begin_ns = c->before.monotonic_ns,
+				      .begin_tsc = c->before.tsc,
+				      .ns = ns,
+				      .ticks = ticks,
+				      .ratio = (ticks << CLOCK_CHORD_FRACTION) / ns};
+	return true;
+}
+
 uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_ns,
 			      uint64_t *err_ticks)
 {
@@ -164,7 +186,7 @@ uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_
 		return c->after.tsc;
 	}
 	ns_per_tick = (double)span / (double)ticks;
-	if ((uint64_t)from_before <= span && span < (1u << 31) && ticks < (1ull << 33))
+	if ((uint64_t)from_before <= span && span_is_short(span, ticks))
 		delta = (int64_t)((uint64_t)from_before * ticks / span);
 	else
 		delta = (int64_t)((__int128)from_before * (int64_t)ticks / (int64_t)span);

@@ -85,4 +85,43 @@ void capture_clock_extend(struct capture_clock *c, const struct clock_sample *sa
 uint64_t capture_clock_to_tsc(const struct capture_clock *c, uint64_t monotonic_ns,
 			      uint64_t *err_ticks);
 
+enum { CLOCK_CHORD_FRACTION = 31 };
+
+/* Converts many stamps of one span without their bounds: a multiplication instead of the divisions
+ * of capture_clock_to_tsc(). */
+struct clock_chord {
+	uint64_t begin_ns, begin_tsc;
+	uint64_t ns, ticks; /* length of the span */
+	uint64_t ratio;     /* ticks / ns * 2^CLOCK_CHORD_FRACTION, rounded down */
+};
+/* Prepares the chord of the clock's span. Returns false if the span contains a jump, if it is
+ * longer than 2 s, or before the second sample: the chord then has no stamps. */
+bool clock_chord_init(struct clock_chord *chord, const struct capture_clock *c);
+
+/* Returns true if the chord can convert this stamp: it lies in the span, before its end. */
+static inline bool clock_chord_has(const struct clock_chord *chord, uint64_t monotonic_ns)
+{
+	return monotonic_ns - chord->begin_ns < chord->ns;
+}
+
+/* Returns what capture_clock_to_tsc() returns. Only for stamps that the chord has. */
+static inline uint64_t clock_chord_tsc(const struct clock_chord *chord, uint64_t monotonic_ns)
+{
+	const uint64_t from = monotonic_ns - chord->begin_ns;
+	const uint64_t ticks = from * chord->ratio >> CLOCK_CHORD_FRACTION;
+	const uint64_t rest = from * chord->ticks - ticks * chord->ns;
+
+	/* `from` is below 2^31, so the rounding of the ratio costs less than one tick. */
+	return chord->begin_tsc + ticks + (rest >= chord->ns);
+}
+
+/* Returns how far the stamp is from the nearer end of the span, ns. The bound of the error grows
+ * with it: of the stamps of a chord, the one with the greatest distance has the greatest bound. */
+static inline uint64_t clock_chord_depth(const struct clock_chord *chord, uint64_t monotonic_ns)
+{
+	const uint64_t from = monotonic_ns - chord->begin_ns;
+
+	return from < chord->ns - from ? from : chord->ns - from;
+}
+
 #endif

@@ -132,6 +132,32 @@ static struct clock_sample sample_take(struct world *w, double t, double width_n
 	};
 }
 
+/* The chord of the span against the exact conversion: the same times, and of all stamps the deepest
+ * has the greatest bound. */
+static bool chord_agrees(const struct capture_clock *capture, const uint64_t *stamps)
+{
+	uint64_t depth, deepest_ns = 0, deepest_err = 0, err, most_err = 0;
+	struct clock_chord chord;
+
+	if (!clock_chord_init(&chord, capture))
+		return capture->jump_ticks > 0;
+	for (int k = 0; k < STAMPS; k++) {
+		const uint64_t exact = capture_clock_to_tsc(capture, stamps[k], &err);
+
+		if (!clock_chord_has(&chord, stamps[k])) /* a clock of the last bracket */
+			continue;
+		if (clock_chord_tsc(&chord, stamps[k]) != exact)
+			return false;
+		most_err = err > most_err ? err : most_err;
+		depth = clock_chord_depth(&chord, stamps[k]);
+		if (depth >= deepest_ns) {
+			deepest_ns = depth;
+			deepest_err = err;
+		}
+	}
+	return deepest_err == most_err;
+}
+
 static bool history_run(uint64_t number)
 {
 	struct world w = {.random = number * 0x2545f4914f6cdd1du + 3};
@@ -160,13 +186,16 @@ static bool history_run(uint64_t number)
 			fprintf(stderr, "sample %d refused\n", i);
 			goto out;
 		}
+		uint64_t stamps[STAMPS];
+
 		for (int k = 0; k < STAMPS && i; k++) {
 			double at = uniform(&w, times[i - 1], times[i]);
 			uint64_t err, tsc,
 				truth = w.tsc0 + (uint64_t)(int64_t)floor(tsc_at(&w, at));
 			struct host_time ns;
 
-			tsc = capture_clock_to_tsc(&capture, monotonic_at(&w, at), &err);
+			stamps[k] = monotonic_at(&w, at);
+			tsc = capture_clock_to_tsc(&capture, stamps[k], &err);
 			if ((uint64_t)llabs((int64_t)(tsc - truth)) > err) {
 				fprintf(stderr,
 					"stamp in span %d: off by %" PRId64 ", bound %" PRIu64 "\n",
@@ -182,6 +211,10 @@ static bool history_run(uint64_t number)
 					ns.err_ns);
 				goto out;
 			}
+		}
+		if (i && !chord_agrees(&capture, stamps)) {
+			fprintf(stderr, "the chord of span %d disagrees\n", i);
+			goto out;
 		}
 	}
 	ok = true;
