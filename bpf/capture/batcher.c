@@ -26,7 +26,8 @@
 
 enum {
 	STAGE_EVENTS = VS_BATCH_EVENTS_MAX,
-	STAGE_TAIL = 64, /* kept back when the stage is full */
+	STAGE_TAIL = 64,   /* kept back when the stage is full */
+	STAGE_BLOCK = 256, /* events copied at a time: the next loop finds them in the cache */
 	COOKED_EVENTS =
 		2 * STAGE_EVENTS + 1, /* a LOST marker before every record, one at the end */
 	FRAMES_MIN = 64,
@@ -59,6 +60,10 @@ struct batcher {
 	uint64_t began_tsc;         /* of the first sample */
 	struct clock_sample before; /* this drain's */
 	struct clock_spans clock;
+	/* The span of the last stamp that was cooked, and its stamp with the greatest bound. */
+	const struct capture_clock *span;
+	struct clock_chord chord;
+	uint64_t deepest_ns, deepest_stamp;
 	/* Of what is being cooked: the span in which the clock stood still; two such: not used. */
 	uint64_t chord_begin, chord_end;
 	bool chords_many;
@@ -71,6 +76,9 @@ struct batcher {
 	uint16_t stage_cpu;
 	uint64_t stage_newest_ns;
 	struct vs_event *cooked; /* the same in stream time, with LOST markers */
+	bool disordered;         /* cooked is not in order of time */
+	uint64_t n_lost;         /* events that the LOST markers in cooked stand for */
+	bool has_lost;           /* there are such markers */
 
 	struct batcher_frame *frames;
 	size_t n_frames, frames_capacity;
@@ -198,12 +206,10 @@ static uint64_t stream_time(const struct batcher *b, uint64_t monotonic_ns, uint
 				    err_ticks);
 }
 
-/* Records between which samples a stamp was interpolated. A reader that knows when the VM was
- * paused can then decide on which side of the pause the stamp lies. */
-static void chord_note(struct batcher *b, uint64_t monotonic_ns)
+/* Records between which samples stamps were interpolated. A reader that knows when the VM was
+ * paused can then decide on which side of the pause each stamp lies. */
+static void chord_note(struct batcher *b, const struct capture_clock *span)
 {
-	const struct capture_clock *span = clock_spans_at(&b->clock, monotonic_ns);
-
 	if (span->jump_ticks <= 0)
 		return;
 	b->chords_many |= b->chord_begin &&
@@ -212,44 +218,79 @@ static void chord_note(struct batcher *b, uint64_t monotonic_ns)
 	b->chord_end = span->after.tsc;
 }
 
-/* Notes on which CPU the samples around this stamp were read. */
-static void tsc_cpu_note(struct batcher *b, uint64_t monotonic_ns)
+/* Notes on which CPU the samples around stamps were read. */
+static void tsc_cpu_note(struct batcher *b, const struct capture_clock *span)
 {
-	const struct capture_clock *span = clock_spans_at(&b->clock, monotonic_ns);
 	const uint32_t cpu = span->before.tsc_cpu == span->after.tsc_cpu ? span->after.tsc_cpu : 0;
 
 	b->tsc_cpu = b->tsc_cpu_set && b->tsc_cpu != cpu ? 0 : cpu;
 	b->tsc_cpu_set = true;
 }
 
+static void time_err_raise(uint64_t *time_err, uint64_t err)
+{
+	if (err > *time_err)
+		*time_err = err;
+}
+
+/* Adds the bound of the stamps that the chord converted. */
+static void span_leave(struct batcher *b, uint64_t *time_err)
+{
+	uint64_t err;
+
+	if (b->deepest_stamp) {
+		capture_clock_to_tsc(b->span, b->deepest_stamp, &err);
+		time_err_raise(time_err, err);
+	}
+	b->span = NULL;
+	b->chord = (struct clock_chord){0};
+	b->deepest_ns = b->deepest_stamp = 0;
+}
+
+static void span_enter(struct batcher *b, const struct capture_clock *span, uint64_t *time_err)
+{
+	if (span == b->span)
+		return;
+	span_leave(b, time_err);
+	b->span = span;
+	clock_chord_init(&b->chord, span);
+	chord_note(b, span);
+	if (b->names_tsc_cpu)
+		tsc_cpu_note(b, span);
+}
+
 /* Records arrive almost ordered: insertion sort is one comparison for each. */
 static void events_sort_by_seq(struct vs_event *events, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
-		struct vs_event moved = events[i];
+		struct vs_event moved;
 		size_t at = i;
 
+		if ((int32_t)(events[i].seq - events[i - 1].seq) >= 0)
+			continue;
+		moved = events[i];
 		while (at > 0 && (int32_t)(moved.seq - events[at - 1].seq) < 0) {
 			events[at] = events[at - 1];
 			at--;
 		}
-		if (at != i)
-			events[at] = moved;
+		events[at] = moved;
 	}
 }
 
 static void events_sort_by_time(struct vs_event *events, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
-		struct vs_event moved = events[i];
+		struct vs_event moved;
 		size_t at = i;
 
+		if (events[i].time >= events[i - 1].time)
+			continue;
+		moved = events[i];
 		while (at > 0 && moved.time < events[at - 1].time) {
 			events[at] = events[at - 1];
 			at--;
 		}
-		if (at != i)
-			events[at] = moved;
+		events[at] = moved;
 	}
 }
 
@@ -295,15 +336,15 @@ static void slice_encode(struct batcher *b, uint16_t cpu, struct vs_event *event
 	};
 	int err;
 
-	for (size_t i = 0; i < n; i++) {
-		if (events[i].type == VS_EVENT_LOST) {
-			batch.emitted += ev_lost_count(&events[i]);
-			batch.dropped_kernel += ev_lost_count(&events[i]);
-		} else {
-			batch.emitted++;
-			frame.events++;
-		}
+	frame.events = (uint32_t)n;
+	for (size_t i = 0; i < n && b->has_lost; i++) {
+		if (events[i].type != VS_EVENT_LOST)
+			continue;
+		batch.emitted += ev_lost_count(&events[i]);
+		batch.dropped_kernel += ev_lost_count(&events[i]);
+		frame.events--;
 	}
+	batch.emitted += frame.events;
 
 	err = slice_write(b, &batch);
 	if (err == -E2BIG && n > 1) {
@@ -336,16 +377,45 @@ static struct vs_event event_lost(uint32_t seq, uint64_t count, uint64_t begin, 
 	return lost;
 }
 
+static uint64_t promised(const struct cpu_state *state)
+{
+	return state->newest_time > state->watermark ? state->newest_time : state->watermark;
+}
+
 /* Stream time of a stamp, never before what was promised by less than its own error: the clocks may
  * have been set back. */
-static uint64_t stamp_convert(struct batcher *b, const struct cpu_state *state, uint64_t mono_ns,
-			      uint64_t *err_ticks)
+static uint64_t stamp_convert(const struct capture_clock *span, const struct cpu_state *state,
+			      uint64_t mono_ns, uint64_t *err_ticks)
 {
-	uint64_t floor =
-		state->newest_time > state->watermark ? state->newest_time : state->watermark;
-	uint64_t time = stream_time(b, mono_ns, err_ticks);
+	uint64_t floor = promised(state);
+	uint64_t time = capture_clock_to_tsc(span, mono_ns, err_ticks);
 
 	return time < floor && floor - time <= *err_ticks ? floor : time;
+}
+
+/* The same for the stamp of an event. Raises *time_err to its bound, now or when its span is
+ * left. */
+static uint64_t event_time(struct batcher *b, const struct cpu_state *state, uint64_t mono_ns,
+			   uint64_t *time_err)
+{
+	uint64_t time, err;
+
+	if (!clock_chord_has(&b->chord, mono_ns))
+		span_enter(b, clock_spans_at(&b->clock, mono_ns), time_err);
+	if (clock_chord_has(&b->chord, mono_ns)) {
+		const uint64_t depth_ns = clock_chord_depth(&b->chord, mono_ns);
+
+		if (depth_ns >= b->deepest_ns) {
+			b->deepest_ns = depth_ns;
+			b->deepest_stamp = mono_ns;
+		}
+		time = clock_chord_tsc(&b->chord, mono_ns);
+		if (time >= promised(state))
+			return time;
+	}
+	time = stamp_convert(b->span, state, mono_ns, &err);
+	time_err_raise(time_err, err);
+	return time;
 }
 
 /* Tells no handlers that are only counted. What was counted as lost before has its number. */
@@ -359,68 +429,83 @@ static void stage_summarise(struct batcher *b, size_t n)
 	handler_summary_mark(&b->summary, b->stage + first, n - first);
 }
 
+static void cooked_lost_add(struct batcher *b, size_t *n_cooked, const struct vs_event *lost)
+{
+	b->cooked[*n_cooked] = *lost;
+	b->cooked[(*n_cooked)++].cpu = b->stage_cpu;
+	b->n_lost += ev_lost_count(lost);
+	b->has_lost = true;
+}
+
 /* Fills b->cooked from the first `n` staged records; returns how many it holds. */
 static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 {
 	struct cpu_state *state = &b->cpus[b->stage_cpu];
-	uint64_t previous =
-		state->newest_time > state->watermark ? state->newest_time : state->watermark;
+	uint64_t previous = promised(state), err;
 	size_t n_cooked = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct vs_event event = b->stage[i];
-		int32_t jump = (int32_t)(event.seq - state->next_seq);
-		uint64_t err;
+		const struct vs_event *staged = &b->stage[i];
+		int32_t jump = (int32_t)(staged->seq - state->next_seq);
+		uint64_t time = event_time(b, state, staged->time, time_err);
+		struct vs_event *event;
 
-		event.cpu = b->stage_cpu;
-		chord_note(b, event.time);
-		if (b->names_tsc_cpu)
-			tsc_cpu_note(b, event.time);
-		event.time = stamp_convert(b, state, event.time, &err);
-		if (err > *time_err)
-			*time_err = err;
 		if (jump > 0) {
-			if (previous > event.time || previous == 0)
-				previous = event.time;
-			b->cooked[n_cooked] = event_lost(state->next_seq - state->aggregated,
-							 (uint64_t)jump, previous, event.time);
-			b->cooked[n_cooked++].cpu = b->stage_cpu;
+			struct vs_event lost;
+
+			if (previous > time || previous == 0) {
+				b->disordered = true;
+				previous = time;
+			}
+			lost = event_lost(state->next_seq - state->aggregated, (uint64_t)jump,
+					  previous, time);
+			cooked_lost_add(b, &n_cooked, &lost);
 		}
-		if (event.type == VS_EVENT_LOST) {
+		/* Changed in place, by stores alone: it is not read again before the next pass. */
+		event = &b->cooked[n_cooked];
+		*event = *staged;
+		event->cpu = b->stage_cpu;
+		if (staged->type == VS_EVENT_LOST) {
 			/* The source knows when better than the gap in this stream shows. */
-			event.time = event.time > previous ? event.time : previous;
-			ev_set_lost_end(&event, stamp_convert(b, state, ev_lost_end(&event), &err));
-			state->next_seq = event.seq + (uint32_t)ev_lost_count(&event);
+			time = time > previous ? time : previous;
+			ev_set_lost_end(
+				event, stamp_convert(clock_spans_at(&b->clock, ev_lost_end(staged)),
+						     state, ev_lost_end(staged), &err));
+			state->next_seq = staged->seq + (uint32_t)ev_lost_count(staged);
+			b->n_lost += ev_lost_count(staged);
+			b->has_lost = true;
 		} else if (jump >= 0) {
-			state->next_seq = event.seq + 1;
+			state->next_seq = staged->seq + 1;
 		} else if (state->dropped_kernel) {
 			/* Counted as lost in an earlier flush, and here it is. */
 			state->dropped_kernel--;
 			state->emitted--;
 		}
-		previous = event.time;
-		if (event.type == VS_EVENT_NONE) {
+		b->disordered |= time < previous;
+		event->time = previous = time;
+		if (staged->type == VS_EVENT_NONE) {
 			state->aggregated++;
 			continue;
 		}
-		event.seq -= state->aggregated;
+		event->seq = staged->seq - state->aggregated;
 		if (b->stacks && b->stacks->task &&
-		    (event.type == VS_EVENT_SCHED_SWITCH || event.type == VS_EVENT_TASK_NAME))
-			b->stacks->task(b->stacks->context, &event, b->stage[i].time);
-		b->cooked[n_cooked++] = event;
+		    (staged->type == VS_EVENT_SCHED_SWITCH || staged->type == VS_EVENT_TASK_NAME))
+			b->stacks->task(b->stacks->context, event, staged->time);
+		n_cooked++;
 	}
+	span_leave(b, time_err);
 	return n_cooked;
 }
 
 /* Appends a LOST marker for the events that this CPU attempted before the drain and that the kernel
  * dropped. Returns false while a record is still being written. */
-static bool missing_settle(struct batcher *b, uint16_t cpu, uint64_t dropped_in_cooked,
-			   size_t *n_cooked)
+static bool missing_settle(struct batcher *b, uint16_t cpu, size_t *n_cooked)
 {
 	struct cpu_state *state = &b->cpus[cpu];
 	int32_t missing = (int32_t)((uint32_t)state->before.emitted - state->next_seq);
-	uint64_t explained = state->dropped_kernel + dropped_in_cooked;
+	uint64_t explained = state->dropped_kernel + b->n_lost;
 	uint64_t begin = state->watermark;
+	struct vs_event lost;
 
 	if (missing <= 0)
 		return true;
@@ -432,9 +517,8 @@ static bool missing_settle(struct batcher *b, uint16_t cpu, uint64_t dropped_in_
 		begin = state->newest_time;
 	if (!begin) /* nothing of this CPU has come yet */
 		begin = b->began_tsc;
-	b->cooked[*n_cooked] =
-		event_lost(state->next_seq - state->aggregated, (uint64_t)missing, begin, 0);
-	b->cooked[(*n_cooked)++].cpu = cpu;
+	lost = event_lost(state->next_seq - state->aggregated, (uint64_t)missing, begin, 0);
+	cooked_lost_add(b, n_cooked, &lost);
 	state->next_seq += (uint32_t)missing;
 	return true;
 }
@@ -465,28 +549,28 @@ static void stage_flush(struct batcher *b, bool turn_ends)
 	uint16_t cpu = b->stage_cpu;
 	struct cpu_state *state = &b->cpus[cpu];
 	size_t n = turn_ends ? b->n_staged : b->n_staged - STAGE_TAIL;
-	uint64_t watermark = state->watermark, time_err = 0, dropped = 0;
+	uint64_t watermark = state->watermark, time_err = 0;
 	size_t n_cooked = 0;
 
 	b->chord_begin = b->chord_end = 0;
 	b->chords_many = b->tsc_cpu_set = false;
 	b->tsc_cpu = 0;
+	b->disordered = false;
+	b->n_lost = 0;
+	b->has_lost = false;
 	if (b->n_staged) {
 		clock_reach(b, b->stage_newest_ns);
 		events_sort_by_seq(b->stage, b->n_staged);
 		stage_summarise(b, n);
 		n_cooked = stage_cook(b, n, &time_err);
-		events_sort_by_time(b->cooked, n_cooked);
+		if (b->disordered)
+			events_sort_by_time(b->cooked, n_cooked);
 	}
-	for (size_t i = 0; i < n_cooked; i++)
-		if (b->cooked[i].type == VS_EVENT_LOST)
-			dropped += ev_lost_count(&b->cooked[i]);
-
 	if (!turn_ends) {
 		watermark = stage_oldest(b, n);
 		if (n_cooked && b->cooked[n_cooked - 1].time < watermark)
 			watermark = b->cooked[n_cooked - 1].time;
-	} else if (missing_settle(b, cpu, dropped, &n_cooked)) {
+	} else if (missing_settle(b, cpu, &n_cooked)) {
 		watermark = ticks_less(b->before.tsc, b->before.tsc_width + 1 + b->lag_ticks);
 	}
 	if (watermark < state->watermark)
@@ -525,6 +609,8 @@ static void batcher_on_events(void *context, uint16_t cpu, const struct vs_event
 		size_t room = STAGE_EVENTS - b->n_staged;
 		size_t take = n < room ? n : room;
 
+		if (take > STAGE_BLOCK)
+			take = STAGE_BLOCK;
 		memcpy(b->stage + b->n_staged, events, take * sizeof(*events));
 		if (b->rewrite)
 			b->rewrite(b->rewrite_context, b->stage + b->n_staged, take);
