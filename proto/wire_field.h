@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads the fields of a protobuf message one by one, without a schema, and allocates no memory.
- * Refuses what protobuf-c refuses: a cut field, a tag or length of more than 5 bytes, a varint of
- * more than 10 bytes, the number 0, groups.
+ * Reads and writes the fields of a protobuf message one by one, without a schema, and allocates no
+ * memory. Refuses what protobuf-c refuses: a cut field, a tag or length of more than 5 bytes, a
+ * varint of more than 10 bytes, the number 0, groups.
  */
 #ifndef PROTO_WIRE_FIELD_H
 #define PROTO_WIRE_FIELD_H
@@ -33,5 +33,27 @@ struct wire_field {
 /* Takes the next field. Call it while c->at < c->end. Returns false if the field is malformed; the
  * cursor is then undefined. */
 bool wire_field_next(struct wire_cursor *c, struct wire_field *out);
+
+/* Returns how many bytes the varint of `value` has: 1 to 10. */
+static inline size_t wire_varint_bytes(uint64_t value)
+{
+	return ((size_t)(63 - __builtin_clzll(value | 1)) * 9 + 73) / 64;
+}
+
+/* Writes a varint and returns the end of it. There must be room for 2 bytes even if it has one. */
+static inline uint8_t *wire_varint_put(uint8_t *at, uint64_t value)
+{
+	if (value < 1 << 14) { /* most values; which of the two lengths cannot be predicted */
+		const unsigned int two = value >= 1 << 7;
+
+		at[0] = (uint8_t)(value | two << 7);
+		at[1] = (uint8_t)(value >> 7);
+		return at + 1 + two;
+	}
+	for (; value >= 1 << 7; value >>= 7)
+		*at++ = (uint8_t)(value | 1 << 7);
+	*at++ = (uint8_t)value;
+	return at;
+}
 
 #endif

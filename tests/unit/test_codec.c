@@ -70,12 +70,28 @@ static void assert_event_equal(const struct vs_event *a, const struct vs_event *
 	assert_true(a->arg1 == b->arg1);
 }
 
+/* The encoder writes what protobuf-c writes. */
+static void assert_as_protobuf_c(const struct byte_buffer *packed)
+{
+	Vcpuscope__Wire__Batch *m = vcpuscope__wire__batch__unpack(NULL, packed->len, packed->data);
+	struct byte_buffer again = {0};
+
+	assert_non_null(m);
+	assert_int_equal(vcpuscope__wire__batch__get_packed_size(m), packed->len);
+	assert_int_equal(byte_buffer_reserve(&again, packed->len), 0);
+	assert_int_equal(vcpuscope__wire__batch__pack(m, again.data), packed->len);
+	assert_memory_equal(again.data, packed->data, packed->len);
+	byte_buffer_fini(&again);
+	vcpuscope__wire__batch__free_unpacked(m, NULL);
+}
+
 static void assert_round_trip(struct fixture *f, const struct batch *in)
 {
 	struct batch out;
 
 	f->out.len = 0;
 	assert_int_equal(batch_encode(f->encoder, in, &f->out), 0);
+	assert_as_protobuf_c(&f->out);
 	assert_int_equal(batch_decode(f->decoder, f->out.data, f->out.len, &out), 0);
 	assert_int_equal(out.cpu, in->cpu);
 	assert_true(out.time_err == in->time_err);
