@@ -2,9 +2,10 @@
 /*
  * The agent: capture -> batches -> send queue -> channel, on one libuv loop.
  *
- * Every `interval_ms` the agent checks how full the kernel's rings are. It drains them into the
- * send queue at once if many events wait, else at the next heartbeat, because a few large batches
- * cost less than many small ones. Heartbeats and lines of the kernel's log enter the same queue in
+ * Every `interval_ms` the agent checks how full the kernel's rings are; less often while few events
+ * come, as far as the rings would hold a flood that begins at once. It drains them into the send
+ * queue at once if many events wait, else at the next heartbeat, because a few large batches cost
+ * less than many small ones. Heartbeats and lines of the kernel's log enter the same queue in
  * order. When the channel becomes writable or an echo request arrives, the agent sends from the
  * queue until the channel is full.
  */

@@ -36,7 +36,8 @@ static const struct option_spec agent_option_table[] = {
 	 .min = 1 * MS,
 	 .max = 100 * MS,
 	 .bare_unit = "ms",
-	 .help = "time between two reads of the kernel's rings (default 20ms)"},
+	 .help = "time between two looks at the kernel's rings; longer while few events come and "
+		 "the rings are large (default 20ms)"},
 	{.name = "backlog",
 	 .type = OPTION_SIZE,
 	 .offset = ROW(backlog_bytes),

@@ -18,6 +18,7 @@
 #include "guest-agent/doctor.h"
 #include "guest-agent/symbols_body.h"
 #include "bpf/isolation/opener.h"
+#include "proto/codec.h"
 #include "proto/log_writer.h"
 #include "proto/program/main_loop.h"
 #include "proto/tls_psk.h"
@@ -32,13 +33,17 @@ enum exit_code {
 
 enum { LOG_FLUSH_MS = 1000 };
 
-/* Waiting events of one CPU that are worth a drain before the next heartbeat: an eighth of its
- * ring, at most 4096. Larger batches cost less CPU time and fewer bytes for each event. */
-static uint64_t drain_events(size_t ring_bytes, size_t n_cpus)
+/* Waiting events of one CPU that are worth a drain before the next heartbeat: a quarter of its
+ * ring, at most the largest batch. Larger batches cost less CPU time and fewer bytes for each
+ * event. `ring_bytes` are for all CPUs, in case that the capture does not know. */
+static uint64_t drain_events(const struct capture *capture, size_t ring_bytes)
 {
-	const size_t eighth = ring_bytes / sizeof(struct vs_event) / (n_cpus ? n_cpus : 1) / 8;
+	const size_t n_cpus = capture_n_cpus(capture) ? capture_n_cpus(capture) : 1;
+	size_t quarter = capture_ring_events(capture) / 4;
 
-	return eighth < 4096 ? eighth : 4096;
+	if (!quarter)
+		quarter = ring_bytes / sizeof(struct vs_event) / n_cpus / 8;
+	return quarter < VS_BATCH_EVENTS_MAX ? quarter : VS_BATCH_EVENTS_MAX;
 }
 
 struct program {
@@ -270,8 +275,7 @@ int main(int argc, char **argv)
 	}
 	if (!arguments.no_realtime)
 		agent_options.urgent = on_urgent;
-	agent_options.drain_events =
-		drain_events(capture_options.ring_bytes, capture_n_cpus(capture));
+	agent_options.drain_events = drain_events(capture, capture_options.ring_bytes);
 	agent_options.interval_ms = (unsigned int)(arguments.interval_ns / 1000000);
 	agent_options.backlog_bytes = arguments.backlog_bytes;
 	agent_options.cpu_permille = (unsigned int)arguments.max_cpu_percent * 10;

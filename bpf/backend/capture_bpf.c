@@ -422,6 +422,11 @@ static size_t capture_bpf_n_cpus(const struct capture *base)
 	return c->n_cpus;
 }
 
+static size_t capture_bpf_ring_events(const struct capture *base)
+{
+	return bpf_of_const(base)->ring_slots - VS_RING_SLACK;
+}
+
 static int capture_bpf_cpu_stats(const struct capture *base, size_t cpu,
 				 struct capture_cpu_stats *out)
 {
@@ -616,6 +621,7 @@ const struct capture_backend capture_backend_bpf = {
 	.drain = capture_bpf_drain,
 	.name_tasks = capture_bpf_name_tasks,
 	.n_cpus = capture_bpf_n_cpus,
+	.ring_events = capture_bpf_ring_events,
 	.cpu_stats = capture_bpf_cpu_stats,
 	.left_out = capture_bpf_left_out,
 	.guest_stacks = capture_bpf_guest_stacks,

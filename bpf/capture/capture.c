@@ -76,6 +76,11 @@ size_t capture_n_cpus(const struct capture *c)
 	return c->backend->n_cpus(c);
 }
 
+size_t capture_ring_events(const struct capture *c)
+{
+	return c->backend->ring_events ? c->backend->ring_events(c) : 0;
+}
+
 int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out)
 {
 	return c->backend->cpu_stats(c, cpu, out);

@@ -126,6 +126,8 @@ const char *capture_backend_name(const struct capture *c);
 /* Returns true if the backend supports CAPTURE_SUMMARY. */
 bool capture_summarises(const struct capture *c);
 size_t capture_n_cpus(const struct capture *c);
+/* Returns how many events the ring of each CPU holds. 0: that depends on the events (perf). */
+size_t capture_ring_events(const struct capture *c);
 int capture_cpu_stats(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
 
 /* A stack to which TASK_STACK events refer. */

@@ -29,6 +29,7 @@ struct capture_backend {
 			  size_t max);
 	int (*name_tasks)(struct capture *c);
 	size_t (*n_cpus)(const struct capture *c);
+	size_t (*ring_events)(const struct capture *c); /* NULL: 0 */
 	int (*cpu_stats)(const struct capture *c, size_t cpu, struct capture_cpu_stats *out);
 	const char *(*left_out)(const struct capture *c);
 	long (*guest_stacks)(struct capture *c, capture_guest_stack_taker take, void *context,
