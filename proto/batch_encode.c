@@ -63,6 +63,7 @@ struct batch_encoder {
 	} columns[BATCH_SLOTS];
 	struct type_slots slots;
 	struct predictor predictor;
+	size_t noise_end; /* of the last message */
 };
 
 struct batch_encoder *batch_encoder_new(void)
@@ -344,6 +345,7 @@ static int encoder_message(struct batch_encoder *e, const struct batch *b, struc
 		at = scalar_put(at, scalars[i].number, scalars[i].value);
 	at = content_put(at, BATCH_TYPE, e->type, packed_len(&e->types));
 	at = content_put(at, BATCH_TIME_LOW, e->time_low, b->n_events);
+	e->noise_end = (size_t)(at - (out->data + out->len));
 	at = content_put(at, BATCH_TIME_HIGH, e->time_high, packed_len(&e->time_highs));
 	for (uint32_t slot = 1; slot < n_slots; slot++)
 		at = column_put(at, e, slot);
@@ -367,4 +369,9 @@ int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buf
 		return err;
 	encoder_events(e, b);
 	return encoder_message(e, b, out);
+}
+
+size_t batch_encoder_noise_end(const struct batch_encoder *e)
+{
+	return e->noise_end;
 }

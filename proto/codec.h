@@ -49,6 +49,9 @@ int batch_validate(const struct batch *b);
  * of another CPU, an event older than its predecessor, or a type that event.h does not define) or
  * -ENOMEM. On error nothing is appended. */
 int batch_encode(struct batch_encoder *e, const struct batch *b, struct byte_buffer *out);
+/* Returns how many bytes of the last message end with the low bits of the times. They are noise, so
+ * the rest is smaller if it is compressed apart: see frame_write_parted(). */
+size_t batch_encoder_noise_end(const struct batch_encoder *e);
 
 /* Returns NULL if out of memory. batch_decoder_free() accepts NULL. */
 struct batch_decoder *batch_decoder_new(void);

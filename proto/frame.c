@@ -16,7 +16,8 @@ static const uint8_t frame_magic[4] = {'V', 'C', 'S', 'F'};
 
 enum {
 	FRAME_ZSTD_LEVEL = 1,
-	FRAME_ZSTD_MIN_BYTES = 64, /* zstd's own header eats what it could save on less */
+	FRAME_ZSTD_MIN_BYTES = 64,   /* zstd's own header eats what it could save on less */
+	FRAME_PART_MIN_BYTES = 1024, /* the codes of a part need 100 */
 };
 
 struct frame_writer {
@@ -50,34 +51,57 @@ void frame_writer_free(struct frame_writer *w)
 	free(w);
 }
 
+/* Appends the compressed bytes to w->scratch. 0 or -ENOMEM. */
+static int part_compress(struct frame_writer *w, const uint8_t *bytes, size_t len)
+{
+	struct byte_buffer *out = &w->scratch;
+	size_t n;
+	int err = byte_buffer_reserve(out, ZSTD_compressBound(len));
+
+	if (err)
+		return err;
+	n = ZSTD_compressCCtx(w->zstd, out->data + out->len, out->capacity - out->len, bytes, len,
+			      FRAME_ZSTD_LEVEL);
+	if (ZSTD_isError(n))
+		return -ENOMEM; /* its only way to fail with room for the worst case */
+	out->len += n;
+	return 0;
+}
+
 /* Leaves the smaller form in *stored, *stored_len. 0 or -ENOMEM. */
-static int frame_compress(struct frame_writer *w, const uint8_t *payload, size_t len,
+static int frame_compress(struct frame_writer *w, const uint8_t *payload, size_t len, size_t part,
 			  const uint8_t **stored, size_t *stored_len)
 {
-	size_t n;
-	int err;
+	int err = 0;
 
 	*stored = payload;
 	*stored_len = len;
 	if (len < FRAME_ZSTD_MIN_BYTES)
 		return 0;
+	if (part < FRAME_PART_MIN_BYTES || len - part < FRAME_PART_MIN_BYTES)
+		part = 0;
 	w->scratch.len = 0;
-	err = byte_buffer_reserve(&w->scratch, ZSTD_compressBound(len));
+	if (part)
+		err = part_compress(w, payload, part);
+	if (!err)
+		err = part_compress(w, payload + part, len - part);
 	if (err)
 		return err;
-	n = ZSTD_compressCCtx(w->zstd, w->scratch.data, w->scratch.capacity, payload, len,
-			      FRAME_ZSTD_LEVEL);
-	if (ZSTD_isError(n))
-		return -ENOMEM; /* its only way to fail with room for the worst case */
-	if (n < len) {
+	if (w->scratch.len < len) {
 		*stored = w->scratch.data;
-		*stored_len = n;
+		*stored_len = w->scratch.len;
 	}
 	return 0;
 }
 
 int frame_write(struct frame_writer *w, enum frame_kind kind, const uint8_t *payload, size_t len,
 		struct byte_buffer *out)
+{
+	return frame_write_parted(w, kind, payload, len, 0, out);
+}
+
+int frame_write_parted(struct frame_writer *w, enum frame_kind kind, const uint8_t *payload,
+		       size_t len, size_t part, struct byte_buffer *out)
 {
 	const uint8_t *stored;
 	size_t stored_len;
@@ -86,7 +110,7 @@ int frame_write(struct frame_writer *w, enum frame_kind kind, const uint8_t *pay
 
 	if (len > VS_FRAME_RAW_MAX)
 		return -E2BIG;
-	err = frame_compress(w, payload, len, &stored, &stored_len);
+	err = frame_compress(w, payload, len, part, &stored, &stored_len);
 	if (err)
 		return err;
 	if (stored_len > VS_FRAME_PAYLOAD_MAX)

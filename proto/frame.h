@@ -2,6 +2,7 @@
 /*
  * Frames are the unit that a channel carries and a recording stores. A frame is a little-endian
  * header and a payload: one message of wire.proto, compressed with zstd if VS_FRAME_ZSTD is set.
+ * Its parts may be compressed one by one (zstd frames in a row).
  *
  *   0  4  magic "VCSF"
  *   4  1  version (1)
@@ -63,6 +64,10 @@ void frame_writer_free(struct frame_writer *w);
  * no frame_seq. */
 int frame_write(struct frame_writer *w, enum frame_kind kind, const uint8_t *payload, size_t len,
 		struct byte_buffer *out);
+/* Does the same, but compresses the first `part` bytes apart from the rest, unless one of the two
+ * is small. That is better if they consist of other bytes. A reader sees no difference. */
+int frame_write_parted(struct frame_writer *w, enum frame_kind kind, const uint8_t *payload,
+		       size_t len, size_t part, struct byte_buffer *out);
 /* Takes the next sequence number for a frame that another writer makes. */
 uint32_t frame_writer_number(struct frame_writer *w);
 uint64_t frame_writer_session(const struct frame_writer *w);

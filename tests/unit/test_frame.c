@@ -146,6 +146,45 @@ static void test_payloads_come_back(void **state)
 	frame_unpacker_free(u);
 }
 
+/* Noise that needs 7 bits, then text: apart they are smaller, and they come back as one. */
+static void test_parts_come_back_and_are_smaller(void **state)
+{
+	enum { PART = 4000, LEN = 12000 };
+	struct stream s;
+	struct frame_unpacker *u = frame_unpacker_new();
+	uint8_t *payload = malloc(LEN);
+	size_t whole, out_len;
+	uint32_t random = 1;
+
+	(void)state;
+	stream_init(&s);
+	for (size_t i = 0; i < LEN; i++) {
+		random = random * 1664525 + 1013904223;
+		payload[i] = (uint8_t)(i < PART ? random >> 24 & ~1u : 'a' + (random >> 30));
+	}
+	stream_add(&s, FRAME_BATCH, payload, LEN);
+	whole = s.bytes.len;
+	for (size_t part = 0; part <= LEN; part += PART) {
+		const size_t begin = s.bytes.len;
+		const uint8_t *out;
+		struct frame_view frame;
+
+		assert_int_equal(
+			frame_write_parted(s.writer, FRAME_BATCH, payload, LEN, part, &s.bytes), 0);
+		assert_int_equal(frame_parse(s.bytes.data + begin, s.bytes.len - begin, &frame), 0);
+		assert_int_equal(frame_unpack(u, &frame, &out, &out_len), 0);
+		assert_int_equal(out_len, LEN);
+		assert_memory_equal(out, payload, LEN);
+		if (part == PART)
+			assert_true(frame.len < whole - whole / 20);
+		else if (part == 0 || part == LEN)
+			assert_int_equal(frame.len, whole);
+	}
+	free(payload);
+	frame_unpacker_free(u);
+	stream_fini(&s);
+}
+
 static void test_any_chunking_gives_the_same_frames(void **state)
 {
 	struct frame_reader_stats stats;
@@ -499,6 +538,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_crc_is_crc32c),
 		cmocka_unit_test(test_payloads_come_back),
+		cmocka_unit_test(test_parts_come_back_and_are_smaller),
 		cmocka_unit_test(test_any_chunking_gives_the_same_frames),
 		cmocka_unit_test(test_garbage_between_frames_costs_nothing),
 		cmocka_unit_test(test_every_flipped_bit_costs_one_frame),
