@@ -64,6 +64,7 @@ struct batcher {
 	const struct capture_clock *span;
 	struct clock_chord chord;
 	uint64_t deepest_ns, deepest_stamp;
+	uint64_t noise; /* low bits that no stamp of the chord needs, see noise_of() */
 	/* Of what is being cooked: the span in which the clock stood still; two such: not used. */
 	uint64_t chord_begin, chord_end;
 	bool chords_many;
@@ -240,11 +241,23 @@ static void span_leave(struct batcher *b, uint64_t *time_err)
 
 	if (b->deepest_stamp) {
 		capture_clock_to_tsc(b->span, b->deepest_stamp, &err);
-		time_err_raise(time_err, err);
+		time_err_raise(time_err, err + b->noise);
 	}
 	b->span = NULL;
 	b->chord = (struct clock_chord){0};
 	b->deepest_ns = b->deepest_stamp = 0;
+}
+
+/* A counter of more than 2 ticks per ns has values that stand for no stamp. Of those for one stamp,
+ * times are the one with most low bits 0: such times are smaller when compressed, and their order
+ * is still that of the stamps. */
+static uint64_t noise_of(const struct clock_chord *chord)
+{
+	uint64_t noise = 0;
+
+	while (chord->ratio >> CLOCK_CHORD_FRACTION >= 2 * (noise + 1))
+		noise = 2 * noise + 1;
+	return noise;
 }
 
 static void span_enter(struct batcher *b, const struct capture_clock *span, uint64_t *time_err)
@@ -254,6 +267,8 @@ static void span_enter(struct batcher *b, const struct capture_clock *span, uint
 	span_leave(b, time_err);
 	b->span = span;
 	clock_chord_init(&b->chord, span);
+	/* Stacks have the time of their event. */
+	b->noise = b->stacks ? 0 : noise_of(&b->chord);
 	chord_note(b, span);
 	if (b->names_tsc_cpu)
 		tsc_cpu_note(b, span);
@@ -311,7 +326,8 @@ static int slice_write(struct batcher *b, const struct batch *batch)
 	b->payload.len = 0;
 	err = batch_encode(b->encoder, batch, &b->payload);
 	return err ? err
-		   : frame_write(b->writer, FRAME_BATCH, b->payload.data, b->payload.len, b->out);
+		   : frame_write_parted(b->writer, FRAME_BATCH, b->payload.data, b->payload.len,
+					batch_encoder_noise_end(b->encoder), b->out);
 }
 
 /* One frame of `n` cooked events, halved while it is too large for a frame. Whatever happens to
@@ -409,7 +425,7 @@ static uint64_t event_time(struct batcher *b, const struct cpu_state *state, uin
 			b->deepest_ns = depth_ns;
 			b->deepest_stamp = mono_ns;
 		}
-		time = clock_chord_tsc(&b->chord, mono_ns);
+		time = clock_chord_tsc(&b->chord, mono_ns) & ~b->noise;
 		if (time >= promised(state))
 			return time;
 	}

@@ -291,6 +291,19 @@ static void stamps_are_tsc_in_time_order(void **state)
 	assert_true(f->seen[1].last.time_err < tsc_at(1000));
 }
 
+/* Of the values of the TSC that stand for one ns, the one with most low bits 0. */
+static void times_are_distinct_without_noise(void **state)
+{
+	struct fixture *f = *state;
+
+	emit(f, 1, 100);
+	assert_int_equal(drain(f), 100);
+	for (size_t i = 0; i < 100; i++) {
+		assert_int_equal(f->events[i].time % 2, 0);
+		assert_true(!i || f->events[i].time > f->events[i - 1].time);
+	}
+}
+
 static uint32_t drained_tsc_cpu(struct fixture *f)
 {
 	emit(f, 1, 10);
@@ -803,6 +816,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(stamps_are_tsc_in_time_order),
+		TEST(times_are_distinct_without_noise),
 		TEST(batches_name_the_cpu_of_their_samples),
 		TEST(cpus_keep_the_order_of_their_stamps),
 		TEST(a_pause_by_the_vmm_is_inside_the_bound),
