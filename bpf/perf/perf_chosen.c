@@ -9,7 +9,7 @@
 
 #include "bpf/arch/perf_registers.h"
 #include "bpf/capture/event_limits.h"
-#include "bpf/capture/tracepoint_format.h"
+#include "bpf/capture/event_pmu.h"
 #include "bpf/perf/perf_hit.h"
 #include "clock/sample.h"
 #include "proto/event_fields.h"
@@ -19,7 +19,6 @@ enum {
 	EVENT_RINGS_BYTES = 4 << 20,
 	CPU_RING_BYTES_MIN = 64 << 10,
 	RING_RECORDS_MAX = 1 << 20, /* of one read */
-	REF_CTR_SHIFT = 32,         /* of config: format/ref_ctr_offset of the PMU uprobe */
 };
 
 struct chosen {
@@ -85,54 +84,23 @@ void perf_chosen_free(struct perf_chosen *p)
 
 /* ---- what perf is asked for ---- */
 
-static int tracepoint_id(const struct capture_event *e, int *id)
+static int request_fill(struct chosen *e)
 {
-	struct tep_handle *tep = tep_alloc();
-	struct tep_event *event;
-	int error;
+	struct event_pmu pmu;
+	int error = event_pmu_find(&e->event, &pmu);
 
-	if (!tep)
-		return -ENOMEM;
-	error = tracepoint_format_parse(tep, e->system, e->name, &event);
-	if (!error)
-		*id = event->id;
-	tep_free(tep);
-	return error;
-}
-
-/* Reads the number of a PMU for perf_event_open(). Returns -ENOENT if the kernel lacks it: before
- * Linux 4.17, or without probes. */
-static int pmu_type(const char *name, uint32_t *type)
-{
-	char path[96];
-	FILE *f;
-	int n;
-
-	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
-	f = fopen(path, "re");
-	if (!f)
-		return -ENOENT;
-	n = fscanf(f, "%u", type);
-	fclose(f);
-	return n == 1 ? 0 : -ENOENT;
-}
-
-static int probe_fill(struct chosen *e)
-{
-	const struct capture_event *from = &e->event;
-	const bool is_return = from->kind == USER_KRETPROBE || from->kind == USER_URETPROBE;
-	const bool is_kernel = from->kind == USER_KPROBE || from->kind == USER_KRETPROBE;
-
-	if (!PERF_REGISTERS_MASK || from->counter > UINT32_MAX)
+	if (error)
+		return error;
+	if (e->event.kind == USER_TRACEPOINT) {
+		e->ring_event.id = (int)pmu.config;
+		return 0;
+	}
+	if (!PERF_REGISTERS_MASK)
 		return -ENOTSUP;
-	if (pmu_type(is_kernel ? "kprobe" : "uprobe", &e->probe.type))
-		return is_kernel ? -ENOSYS : -ENOTSUP;
-	if (from->counter &&
-	    access("/sys/bus/event_source/devices/uprobe/format/ref_ctr_offset", F_OK))
-		return -ENOTSUP;
-	e->probe.config = (uint64_t)is_return | from->counter << REF_CTR_SHIFT;
-	e->probe.config1 = (uintptr_t)(is_kernel ? from->name : from->path);
-	e->probe.config2 = is_kernel ? 0 : from->offset;
+	e->probe = (struct perf_ring_probe){.type = pmu.type,
+					    .config = pmu.config,
+					    .config1 = pmu.config1,
+					    .config2 = pmu.config2};
 	e->ring_event.probe = &e->probe;
 	return 0;
 }
@@ -207,8 +175,7 @@ static int chosen_open(struct perf_chosen *p, struct chosen *e)
 	e->cpus = calloc(n_cpus, sizeof(*e->cpus));
 	if (!e->inputs || !e->cpus)
 		return -ENOMEM;
-	error = e->event.kind == USER_TRACEPOINT ? tracepoint_id(&e->event, &e->ring_event.id)
-						 : probe_fill(e);
+	error = request_fill(e);
 	return error ? error : inputs_open_filtered(p, e);
 }
 
