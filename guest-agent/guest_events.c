@@ -170,8 +170,6 @@ static const char *attach_error(int err)
 		return "the agent captures through perf, which cannot take it";
 	if (err == -ENOSYS)
 		return "the guest's kernel cannot probe its functions (CONFIG_KPROBES)";
-	if (err == -EEXIST)
-		return "there are 4 events of this tracepoint already";
 	if (err == -ENOENT)
 		return "the guest's kernel does not let it be attached";
 	return strerror(-err);

@@ -394,7 +394,9 @@ static int maps_share(struct bpf_object *object, const struct bpf_object *with)
 	return error;
 }
 
-int loader_load_later(const struct loader_object *o, const char *later, struct bpf_object **out)
+int loader_load_later(const struct loader_object *o, const char *later,
+		      int (*prepare)(void *context, struct bpf_object *object), void *context,
+		      struct bpf_object **out)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = o->build->name);
 	const libbpf_print_fn_t print = libbpf_set_print(NULL);
@@ -418,7 +420,10 @@ int loader_load_later(const struct loader_object *o, const char *later, struct b
 		error = -ENOENT;
 		goto out;
 	}
-	error = bpf_object__load(object);
+	if (prepare)
+		error = prepare(context, object);
+	if (!error)
+		error = bpf_object__load(object);
 out:
 	if (error) {
 		bpf_object__close(object);

@@ -47,9 +47,12 @@ int loader_load(const struct loader_request *request, struct loader_object *out,
 		size_t why_bytes);
 void loader_unload(struct loader_object *o);
 /* Loads the programs whose names begin with `later` into an object of their own, which shares all
- * maps with the first. Attaches none of them. Returns 0, -ENOENT if there are none, or another
- * -errno. The caller closes `out` with bpf_object__close(). */
-int loader_load_later(const struct loader_object *o, const char *later, struct bpf_object **out);
+ * maps with the first. Attaches none of them. prepare: called before the load, returns 0 or -errno;
+ * may be NULL. Returns 0, -ENOENT if there are none, or another -errno. The caller closes `out`
+ * with bpf_object__close(). */
+int loader_load_later(const struct loader_object *o, const char *later,
+		      int (*prepare)(void *context, struct bpf_object *object), void *context,
+		      struct bpf_object **out);
 
 /* Returns the initial value of a global variable of an object that is opened but not loaded; NULL
  * if the section has no variable of this name and size. section: ".rodata", ".data" or ".bss". */

@@ -95,7 +95,7 @@ static int count_attach(struct looks *l, const struct capture_look *look, size_t
 static int looks_begin(struct looks *l, const struct capture_look *look, char *why,
 		       size_t why_bytes)
 {
-	int error = l->mine ? 0 : loader_load_later(l->programs, LOOKS_LATER, &l->mine);
+	int error = l->mine ? 0 : loader_load_later(l->programs, LOOKS_LATER, NULL, NULL, &l->mine);
 
 	if (error) {
 		snprintf(why, why_bytes, "cannot load the programs that look: %s",

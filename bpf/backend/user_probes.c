@@ -11,13 +11,14 @@
 #include <unistd.h>
 
 #include "bpf/backend/loader.h"
+#include "bpf/backend/user_program.h"
 #include "bpf/capture/event_limits.h"
 #define VS_WATCH_ONLY_NUMBERS
 #include "bpf/prog/watch.h"
 
 struct user_probe {
-	uint32_t id; /* 0: the slot is free */
-	struct bpf_link *link;
+	uint32_t id;  /* 0: the slot is free */
+	int attached; /* file descriptor, valid if not detached */
 	bool detached;
 	struct event_flood flood;
 	struct capture_event_state state;
@@ -31,8 +32,7 @@ struct user_probes {
 	const uint64_t *unwatched;
 	struct bpf_link *newtask, *freed; /* NULL until a thread or process is watched */
 	const struct loader_object *programs;
-	struct bpf_object *mine;                                   /* NULL until the first event */
-	struct bpf_program *tracepoints[VS_USER_SAME_MAX], *probe; /* of `mine` */
+	struct user_program *program; /* NULL until the first event */
 	int states_fd, n_cpus;
 	struct vs_user_state *cpus; /* room for one slot of all CPUs */
 	uint32_t last_id;
@@ -80,90 +80,20 @@ void user_probes_free(struct user_probes *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < VS_USER_SLOTS_MAX; i++)
-		bpf_link__destroy(p->probes[i].link);
+	for (size_t i = 0; i < VS_USER_SLOTS_MAX; i++) {
+		if (p->probes[i].id && !p->probes[i].detached)
+			close(p->probes[i].attached);
+	}
 	bpf_link__destroy(p->newtask);
 	bpf_link__destroy(p->freed);
-	bpf_object__close(p->mine);
+	user_program_free(p->program);
 	free(p->cpus);
 	free(p);
 }
 
 static int programs_load(struct user_probes *p)
 {
-	struct bpf_object *mine;
-	int error;
-
-	if (p->mine)
-		return 0;
-	error = loader_load_later(p->programs, USER_PROBES_LATER, &mine);
-	if (error)
-		return error;
-	p->probe = bpf_object__find_program_by_name(mine, "vs_u_probe");
-	for (int i = 0; i < VS_USER_SAME_MAX; i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "vs_u_tracepoint%d", i);
-		p->tracepoints[i] = bpf_object__find_program_by_name(mine, name);
-		if (!p->tracepoints[i] || !p->probe) {
-			bpf_object__close(mine);
-			return -EINVAL;
-		}
-	}
-	p->mine = mine;
-	return 0;
-}
-
-/* By perf's own kind of event, or by tracefs on older kernels. */
-static bool kernel_has_kprobes(void)
-{
-	return !access("/sys/bus/event_source/devices/kprobe", F_OK) ||
-	       !access("/sys/kernel/tracing/kprobe_events", F_OK) ||
-	       !access("/sys/kernel/debug/tracing/kprobe_events", F_OK);
-}
-
-/* Returns NULL with errno set; EEXIST: the tracepoint has all programs already. */
-static struct bpf_link *tracepoint_attach(const struct user_probes *p,
-					  const struct capture_event *e, uint64_t slot)
-{
-	LIBBPF_OPTS(bpf_tracepoint_opts, options, .bpf_cookie = slot);
-	struct bpf_link *link = NULL;
-
-	for (size_t i = 0; i < VS_USER_SAME_MAX && !link; i++) {
-		link = bpf_program__attach_tracepoint_opts(p->tracepoints[i], e->system, e->name,
-							   &options);
-		if (!link && errno != EEXIST)
-			break;
-	}
-	return link;
-}
-
-/* Returns NULL with errno set. */
-static struct bpf_link *attach(const struct user_probes *p, const struct capture_event *e,
-			       uint64_t slot)
-{
-	LIBBPF_OPTS(bpf_kprobe_opts, kprobe, .bpf_cookie = slot,
-		    .retprobe = e->kind == USER_KRETPROBE);
-	LIBBPF_OPTS(bpf_uprobe_opts, uprobe, .bpf_cookie = slot, .ref_ctr_offset = e->counter,
-		    .retprobe = e->kind == USER_URETPROBE);
-
-	switch (e->kind) {
-	case USER_TRACEPOINT:
-		return tracepoint_attach(p, e, slot);
-	case USER_KPROBE:
-	case USER_KRETPROBE:
-		if (!kernel_has_kprobes()) {
-			errno = ENOSYS;
-			return NULL;
-		}
-		return bpf_program__attach_kprobe_opts(p->probe, e->name, &kprobe);
-	case USER_UPROBE:
-	case USER_URETPROBE:
-	case USER_USDT:
-		return bpf_program__attach_uprobe_opts(p->probe, -1, e->path, e->offset, &uprobe);
-	}
-	errno = EINVAL;
-	return NULL;
+	return p->program ? 0 : user_program_new(p->programs, &p->program);
 }
 
 void user_probes_limit(struct user_probes *p, uint32_t rate)
@@ -184,7 +114,6 @@ int user_probes_add(struct user_probes *p, const struct capture_event *event, ui
 {
 	struct vs_user_slot *slot = NULL;
 	struct user_probe *probe = NULL;
-	libbpf_print_fn_t print;
 	size_t i = 0;
 	int error = programs_load(p);
 
@@ -197,22 +126,10 @@ int user_probes_add(struct user_probes *p, const struct capture_event *event, ui
 	slot = &p->slots[i];
 	probe = &p->probes[i];
 	states_clear(p, (uint32_t)i);
-	*slot = (struct vs_user_slot){
-		.untraced = event->untraced,
-		.stack = event->stack,
-		.vms = vms,
-		.n_values = (uint32_t)event->n_values,
-		.first_test = event->n_tests ? event->first_test : VS_USER_KEEP,
-		.per_window = event_limit_per_window(event->rate),
-	};
-	memcpy(slot->values, event->values, sizeof(slot->values));
-	memcpy(slot->tests, event->tests, sizeof(slot->tests));
-	print = libbpf_set_print(NULL);
-	probe->link = attach(p, event, i);
-	error = probe->link ? 0 : -errno;
-	libbpf_set_print(print);
-	if (error)
-		return error;
+	*slot = (struct vs_user_slot){.untraced = event->untraced, .vms = vms};
+	probe->attached = user_program_attach(p->program, event, (uint32_t)i);
+	if (probe->attached < 0)
+		return probe->attached;
 	*id = probe->id = ++p->last_id;
 	__atomic_store_n(&slot->id, probe->id, __ATOMIC_RELEASE);
 	return 0;
@@ -230,8 +147,7 @@ static struct user_probe *probe_of(struct user_probes *p, uint32_t id)
 static void probe_detach(struct user_probes *p, struct user_probe *probe)
 {
 	__atomic_store_n(&p->slots[probe - p->probes].id, 0, __ATOMIC_RELEASE);
-	bpf_link__destroy(probe->link);
-	probe->link = NULL;
+	close(probe->attached);
 	probe->detached = true;
 }
 
@@ -268,7 +184,8 @@ void user_probes_stop(struct user_probes *p, uint32_t id)
 
 static int watch_attach(const struct user_probes *p, const char *name, struct bpf_link **link)
 {
-	struct bpf_program *program = bpf_object__find_program_by_name(p->mine, name);
+	struct bpf_program *program =
+		bpf_object__find_program_by_name(user_program_object(p->program), name);
 	const libbpf_print_fn_t print = libbpf_set_print(NULL);
 
 	if (!*link && program)

@@ -9,8 +9,7 @@
 
 struct user_probes;
 
-/* The programs' names begin with this. They are loaded with the first event, because the verifier
- * needs longer for them than for all others. */
+/* The programs' names begin with this. They are loaded with the first event (user_program.h). */
 #define USER_PROBES_LATER "vs_u_"
 
 /* Finds the maps of a loaded object, which is borrowed. globals: its .bss, mapped. Returns 0,

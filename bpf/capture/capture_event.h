@@ -39,8 +39,8 @@ struct capture_event {
 
 /* Attaches an event; its hits are captured from now on. Sets *id to its number, which no other
  * event of this capture gets. Returns 0; -ENOENT: the kernel or the file does not have it; -ENOSPC:
- * 64 events; -ENOTSUP: the backend cannot capture it; -ENOSYS: this kernel has no kprobes; -EEXIST:
- * VS_USER_SAME_MAX events of this tracepoint are captured already; or -errno. */
+ * 64 events; -ENOTSUP: the backend cannot capture it; -ENOSYS: this kernel has no kprobes; or
+ * -errno. */
 int capture_event_add(struct capture *c, const struct capture_event *event, uint32_t *id);
 
 /* The kinds of tasks that belong to no VM and whose hits are captured nevertheless. */

@@ -33,7 +33,7 @@ enum {
 	VS_SHORT_PER_WINDOW = 32,
 	/* None of these stacks is sent while the ring of stacks has more unread bytes than this. */
 	VS_SHORT_RING_BYTES = 1 << 20,
-	/* The same for stacks of hits (hit_stack.h), in the same windows: of all chosen events, and
+	/* The same for stacks of hits, in the same windows: of all chosen events, and
 	 * of each. */
 	VS_HIT_ALL_PER_WINDOW = 32,
 	VS_HIT_PER_WINDOW = 16,

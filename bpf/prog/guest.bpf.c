@@ -173,15 +173,16 @@ VECTOR(call_function_single_exit, vs_call1_exit, VS_EVENT_VECTOR_EXIT, exits_off
 /* An event that a host asked for, and that the guest's owner allows. */
 static __always_inline void user_hit_here(void *ctx)
 {
-	__u32 index = 0;
-	const struct vs_user_slot *slot = user_slot_here(ctx, &index);
+	const struct vs_user_slot *slot = user_slot_here();
+	struct vs_user_state *state;
 	__s32 tid;
 
-	if (!slot || !user_hit_is_wanted(ctx, slot))
+	if (!slot || !user_hit_is_wanted(ctx))
 		return;
 	tid = current_shown();
-	if (user_is_within(slot, index, tid))
-		user_emit(ctx, slot, tid);
+	state = user_state();
+	if (state && user_is_within(slot, state, tid))
+		user_emit(ctx, slot, tid, 0);
 }
 VS_USER_PROGRAMS
 

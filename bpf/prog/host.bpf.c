@@ -92,6 +92,7 @@ struct {
 	__u64 window;
 	__u32 taken, reserved;
 } hit_windows[VS_USER_SLOTS_MAX + 1];
+__u32 hit_stack_last; /* number of the last stack of a hit */
 /* Followed threads by tid modulo VS_BUCKETS: most tasks are dismissed without a hash lookup. */
 __u32 buckets[VS_BUCKETS];
 /* Followed threads that wait, runnable, for each CPU. */
@@ -128,6 +129,8 @@ static __always_inline void wait_on(struct vs_followed *f, __s32 cpu)
 		__sync_fetch_and_add(&waiting[before & (VS_CPUS_MAX - 1)], -1);
 }
 
+__u64 announcements; /* number of names that were emitted */
+
 static __always_inline void announce_as(__s32 tid, __s32 tgid, const char *comm)
 {
 	struct vs_announced name = {.tgid = tgid}, *known;
@@ -140,6 +143,7 @@ static __always_inline void announce_as(__s32 tid, __s32 tgid, const char *comm)
 	    known->tgid == tgid)
 		return;
 	bpf_map_update_elem(&announced, &tid, &name, BPF_ANY);
+	__sync_fetch_and_add(&announcements, 1);
 	emit(VS_EVENT_TASK_NAME, tid, tgid, name.comm[0], name.comm[1]);
 }
 
@@ -653,42 +657,61 @@ static __always_inline bool hit_room(__u32 slot)
 	       hit_window_take(VS_USER_SLOTS_MAX, window, VS_HIT_ALL_PER_WINDOW);
 }
 
-/* Takes the stack of the hit that user_emit() emits next. Returns what hit_stack_end() takes. */
-static __noinline __u64 hit_stack_take(void *ctx, __u32 slot, __u32 event)
+/* Takes the stack of the hit that user_emit() emits next. Returns its number, or 0: none was taken.
+ */
+static __noinline __u32 hit_stack_take(void *ctx, __u32 slot, __u32 event)
 {
 	__u32 number;
 
-	if (!emitting || !with_stacks || !hit_room(slot))
-		return hit_stack_begin(0);
+	if (!with_stacks || !hit_room(slot))
+		return 0;
 	number = __sync_fetch_and_add(&hit_stack_last, 1) + 1;
-	if (!stack_send_here(ctx, VS_STACK_HIT, 0, number, event))
-		number = 0;
-	return hit_stack_begin(number);
+	return stack_send_here(ctx, VS_STACK_HIT, 0, number, event) ? number : 0;
+}
+
+/* Announces the current task, unless the event's last hit on this CPU did that, and no name has
+ * been emitted since: it might be this task's. */
+static __always_inline void user_announce(struct vs_user_state *s, struct task_struct *current)
+{
+	const __u64 ids = (__u64)(__u32)VS_READ(current, tgid) << 32 | (__u32)VS_READ(current, pid);
+	__u64 name[2];
+
+	task_name_read(name, current);
+	if (s->announced_ids == ids && s->announced_comm[0] == name[0] &&
+	    s->announced_comm[1] == name[1] &&
+	    s->announcements == *(volatile __u64 *)&announcements)
+		return;
+	announce(current);
+	s->announced_ids = ids;
+	s->announced_comm[0] = name[0];
+	s->announced_comm[1] = name[1];
+	s->announcements = *(volatile __u64 *)&announcements;
 }
 
 static __always_inline void user_hit_here(void *ctx)
 {
-	__u32 index = 0;
-	const struct vs_user_slot *slot = user_slot_here(ctx, &index);
+	const struct vs_user_slot *slot = user_slot_here();
+	struct vs_user_state *state;
+	struct task_struct *current;
 	bool is_followed = false;
-	__u64 outer = 0;
+	__u32 stack = 0;
 	__s32 tid;
 
 	if (!slot || (!slot->untraced && !user_slot_concerns(slot, current_tid(), &is_followed)))
 		return;
-	if (!user_hit_is_wanted(ctx, slot))
+	if (!user_hit_is_wanted(ctx))
 		return;
-	tid = current_tid();
-	if (!user_is_within(slot, index, tid))
+	current = vs_current_task();
+	tid = VS_READ(current, pid);
+	state = user_state();
+	if (!state || !user_is_within(slot, state, tid))
 		return;
 	/* Followed threads have their names from the scheduler's events. */
 	if (!is_followed)
-		announce_current();
-	if (slot->stack)
-		outer = hit_stack_take(ctx, index, slot->id);
-	user_emit(ctx, slot, tid);
-	if (slot->stack)
-		hit_stack_end(outer);
+		user_announce(state, current);
+	if (USER_NUMBER(stack))
+		stack = hit_stack_take(ctx, (__u32)USER_NUMBER(slot), slot->id);
+	user_emit(ctx, slot, tid, stack);
 }
 VS_USER_PROGRAMS
 

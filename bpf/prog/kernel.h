@@ -83,6 +83,17 @@ struct bpf_iter_meta {
 #define vs_current_task()          bpf_get_current_task_btf()
 #endif
 
+/* Reads the 16 bytes of the task's name, which on old kernels has leftovers behind its end. */
+static __always_inline void task_name_read(__u64 name[2], const struct task_struct *p)
+{
+#ifdef VS_RAW_TRACEPOINTS
+	bpf_probe_read_kernel(name, 2 * sizeof(*name), p->comm);
+#else
+	name[0] = ((const __u64 *)p->comm)[0];
+	name[1] = ((const __u64 *)p->comm)[1];
+#endif
+}
+
 /* True if sched_switch has the argument prev_state (Linux 5.18 or later). The loader sets it from
  * this kernel's BTF. */
 const volatile bool switch_has_state;

@@ -5,7 +5,6 @@
 #define PROG_USER_HIT_H
 
 #include "bpf/prog/emit.h"
-#include "bpf/prog/hit_stack.h"
 #include "bpf/prog/user_slot.h"
 #include "bpf/prog/user_test.h"
 
@@ -22,14 +21,33 @@ struct {
  * limit. */
 __u32 user_all_per_window;
 
-static __always_inline __u64 user_data_read(const void *ctx, const struct vs_user_value *v)
+/* A number of the event, which user space writes into the program. */
+#define USER_NUMBER(member)                                                                        \
+	user_number(__builtin_offsetof(struct vs_user_event, member),                              \
+		    sizeof(((struct vs_user_event *)0)->member))
+static __always_inline __u64 user_number(__u64 offset, __u64 bytes)
+{
+	__u64 number;
+
+	asm("%0 = %1 ll" : "=r"(number) : "i"((__u64)VS_USER_GAP << 32 | offset << 8 | bytes));
+	return number;
+}
+
+/* The load of value i, which user space writes into the program. */
+static __always_inline __u64 user_load(const void *ctx, int i)
+{
+	__u64 value;
+
+	asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(value) : "r"(ctx), "i"(VS_USER_GAP_LOAD + i));
+	return value;
+}
+
+static __always_inline __u64 user_data_read(const void *ctx, int i, const struct vs_user_value *v)
 {
 	const __u64 from = (__u64)v->number & 0xff; /* the verifier requires a bound */
-	__u64 value = 0, bytes;
-	__u32 place = 0;
+	const __u32 place = (__u32)user_load(ctx, i);
+	__u64 value = 0, bytes = place >> 16;
 
-	bpf_probe_read_kernel(&place, sizeof(place), ctx + v->offset);
-	bytes = place >> 16;
 	if (bytes <= from)
 		return 0;
 	bytes -= from;
@@ -42,21 +60,27 @@ static __always_inline __u64 user_data_read(const void *ctx, const struct vs_use
 	return value;
 }
 
-static __always_inline __u64 user_value_read(const void *ctx, const struct vs_user_value *v)
+/* i: its number among all (VS_USER_LOADS). */
+static __always_inline __u64 user_value_read(const void *ctx, int i, const struct vs_user_value *v)
 {
-	__u64 bytes = v->bytes, value = 0, unused, base = 0;
+	__u64 bytes = v->bytes, value = 0, unused;
 
+	if (v->from == VS_FROM_LOAD) {
+		value = user_load(ctx, i);
+		/* The load has extended it by zeros. */
+		unused = 64 - 8 * bytes;
+		return v->is_signed ? (__u64)((__s64)(value << unused) >> unused) : value;
+	}
 	if (v->from >= VS_FROM_NUMBER)
 		return task_value_read(v);
 	if (v->from == VS_FROM_DATA)
-		return user_data_read(ctx, v);
+		return user_data_read(ctx, i, v);
 	/* Without this, the compiler checks one register and passes another one on. */
 	asm volatile("" : "+r"(bytes));
 	if (!bytes || bytes > sizeof(value))
 		return 0;
 	if (v->from == VS_FROM_USER) {
-		bpf_probe_read_kernel(&base, sizeof(base), ctx + v->offset);
-		bpf_probe_read_user(&value, bytes, (const void *)(base + v->number));
+		bpf_probe_read_user(&value, bytes, (const void *)(user_load(ctx, i) + v->number));
 	} else {
 		bpf_probe_read_kernel(&value, bytes, ctx + v->offset);
 	}
@@ -66,43 +90,70 @@ static __always_inline __u64 user_value_read(const void *ctx, const struct vs_us
 	return value;
 }
 
-/* A test cannot ask for a stack. */
-static __always_inline __u64 user_field_read(const void *ctx, const struct vs_user_value *v)
+#define USER_VALUE(of)                                                                             \
+	{                                                                                          \
+		.offset = (vs_u16)USER_NUMBER(of.offset), .bytes = (vs_u16)USER_NUMBER(of.bytes),  \
+		.from = (vs_u16)USER_NUMBER(of.from),                                              \
+		.is_signed = (vs_u16)USER_NUMBER(of.is_signed),                                    \
+		.number = (vs_s64)USER_NUMBER(of.number)                                           \
+	}
+
+/* Value i of the event. stack: number of the hit's stack. */
+static __always_inline __u64 user_value(const void *ctx, int i, __u32 stack)
 {
-	return v->from == VS_FROM_STACK ? hit_stack_number() : user_value_read(ctx, v);
+	const struct vs_user_value v = USER_VALUE(values[i]);
+
+	if (i >= USER_NUMBER(n_values))
+		return 0;
+	return v.from == VS_FROM_STACK ? stack : user_value_read(ctx, VS_USER_TESTS_MAX + i, &v);
 }
 
-static __always_inline bool user_test(const void *ctx, const struct vs_user_test *t)
+static __always_inline bool user_test(const void *ctx, int i)
 {
-	return user_test_holds(t, user_value_read(ctx, &t->value));
+	const struct vs_user_test t = {
+		.value = USER_VALUE(tests[i].value),
+		.mask = USER_NUMBER(tests[i].mask),
+		.number = USER_NUMBER(tests[i].number),
+		.compare = (vs_u16)USER_NUMBER(tests[i].compare),
+	};
+
+	return user_test_holds(&t, user_value_read(ctx, i, &t.value));
 }
 
-static __always_inline bool user_is_wanted(const void *ctx, const struct vs_user_slot *slot)
+/* All jumps go forward. */
+static __always_inline bool user_is_wanted(const void *ctx)
 {
-	__u32 at = slot->first_test;
+	__u64 at = USER_NUMBER(first_test);
 
+#pragma unroll
 	for (int i = 0; i < VS_USER_TESTS_MAX; i++) {
-		const struct vs_user_test *t;
-
-		if (at >= VS_USER_TESTS_MAX)
-			break;
-		t = &slot->tests[at];
-		at = user_test(ctx, t) ? t->on_true : t->on_false;
+		if (at == i)
+			at = user_test(ctx, i) ? USER_NUMBER(tests[i].on_true)
+					       : USER_NUMBER(tests[i].on_false);
 	}
 	return at == VS_USER_KEEP;
 }
 
-static __always_inline bool window_has_room(struct vs_user_state *s, __u64 window, __u32 most)
+/* While there is room, reads the time only once per tick: a tick is much shorter than a window, but
+ * the count of ticks stands still while the CPU that counts them is stalled. */
+static __always_inline bool window_has_room(struct vs_user_state *s, __u64 most)
 {
-	if (s->window != window) {
-		s->window = window;
-		s->taken = 0;
+	const __u64 tick = bpf_jiffies64();
+
+	if (s->tick != tick || s->taken >= most) {
+		const __u64 window = bpf_ktime_get_ns() >> VS_USER_WINDOW_LOG2_NS;
+
+		s->tick = tick;
+		if (s->window != window) {
+			s->window = window;
+			s->taken = 0;
+		}
 	}
 	return s->taken < most;
 }
 
 /* Returns true if the limit for all slots together allows one more hit. */
-static __always_inline bool all_have_room(__u64 window)
+static __always_inline bool all_have_room(void)
 {
 	const __u32 most = *(volatile __u32 *)&user_all_per_window, index = VS_USER_SLOTS_MAX;
 	struct vs_user_state *s;
@@ -110,25 +161,27 @@ static __always_inline bool all_have_room(__u64 window)
 	if (!most)
 		return true;
 	s = bpf_map_lookup_elem(&user_states, &index);
-	if (!s || !window_has_room(s, window, most))
+	if (!s || !window_has_room(s, most))
 		return false;
 	s->taken++;
 	return true;
 }
 
+static __always_inline struct vs_user_state *user_state(void)
+{
+	const __u32 index = (__u32)USER_NUMBER(slot);
+
+	return bpf_map_lookup_elem(&user_states, &index);
+}
+
 /* Returns false if the hit is above a limit. Otherwise emits the number of hits skipped before
  * it. */
-static __always_inline bool user_is_within(const struct vs_user_slot *slot, __u32 index, __s32 tid)
+static __always_inline bool user_is_within(const struct vs_user_slot *slot, struct vs_user_state *s,
+					   __s32 tid)
 {
-	struct vs_user_state *s = bpf_map_lookup_elem(&user_states, &index);
-	const __u64 now = bpf_ktime_get_ns();
-	const __u64 window = now >> VS_USER_WINDOW_LOG2_NS;
-
-	if (!s)
-		return false;
-	if (!window_has_room(s, window, slot->per_window) || !all_have_room(window)) {
+	if (!window_has_room(s, USER_NUMBER(per_window)) || !all_have_room()) {
 		if (!s->skipped++)
-			s->skipped_ns = now;
+			s->skipped_ns = bpf_ktime_get_ns();
 		s->limited++;
 		return false;
 	}
@@ -138,16 +191,19 @@ static __always_inline bool user_is_within(const struct vs_user_slot *slot, __u3
 		const __u64 skipped = s->skipped;
 
 		s->skipped = 0;
-		emit(VS_EVENT_USER_LIMITED, tid, (__s32)slot->id, skipped, now - s->skipped_ns);
+		emit(VS_EVENT_USER_LIMITED, tid, (__s32)slot->id, skipped,
+		     bpf_ktime_get_ns() - s->skipped_ns);
 	}
 	return true;
 }
 
-/* Emits the records of a hit. They are next to each other and have the same time. */
-static __always_inline void user_emit(const void *ctx, const struct vs_user_slot *slot, __s32 tid)
+/* Emits the records of a hit. They are next to each other and have the same time. stack: number of
+ * its stack, or 0. */
+static __always_inline void user_emit(const void *ctx, const struct vs_user_slot *slot, __s32 tid,
+				      __u32 stack)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), zero = 0;
-	__u32 n = slot->n_values, records = n > 2 ? (n + 1) / 2 : 1;
+	const __u64 n = USER_NUMBER(n_values), records = n > 2 ? (n + 1) / 2 : 1;
 	struct vs_ring *ring;
 	__u64 dropped, position, now;
 	void *array;
@@ -167,7 +223,8 @@ static __always_inline void user_emit(const void *ctx, const struct vs_user_slot
 	}
 	position = __sync_fetch_and_add(&ring->head, records);
 	now = bpf_ktime_get_ns();
-	for (__u32 i = 0; i < VS_USER_SLOT_VALUES / 2; i++) {
+#pragma unroll
+	for (int i = 0; i < VS_USER_SLOT_VALUES / 2; i++) {
 		struct vs_event *to = &ring->slots[(position + i) & ring_mask];
 
 		if (i >= records)
@@ -177,52 +234,34 @@ static __always_inline void user_emit(const void *ctx, const struct vs_user_slot
 		to->cpu = (__u16)cpu;
 		to->pid = tid;
 		to->pid2 = (__s32)(slot->id | i << 16);
-		to->arg0 = 2 * i < n ? user_field_read(ctx, &slot->values[2 * i]) : 0;
-		to->arg1 = 2 * i + 1 < n ? user_field_read(ctx, &slot->values[2 * i + 1]) : 0;
-		asm volatile("" ::: "memory");
+		to->arg0 = user_value(ctx, 2 * i, stack);
+		to->arg1 = user_value(ctx, 2 * i + 1, stack);
+		stores_before(ring->head);
 		*(volatile __u16 *)&to->type = i ? VS_EVENT_USER_MORE : VS_EVENT_USER;
 	}
 }
 
-/* Returns true if the slot's filter keeps the hit. */
-static __always_inline bool user_hit_is_wanted(const void *ctx, const struct vs_user_slot *slot)
+/* Returns true if the event's filter keeps the hit. */
+static __always_inline bool user_hit_is_wanted(const void *ctx)
 {
-	return emitting && (slot->first_test == VS_USER_KEEP || user_is_wanted(ctx, slot));
+	return emitting && user_is_wanted(ctx);
 }
 
-/* Sets *index to the slot of the program that runs. Returns the slot, NULL if it is not in use. */
-static __always_inline const struct vs_user_slot *user_slot_here(void *ctx, __u32 *index)
+/* Returns the slot of the program that runs, NULL if it is not in use. */
+static __always_inline const struct vs_user_slot *user_slot_here(void)
 {
-	const struct vs_user_slot *slot;
+	const struct vs_user_slot *slot = &user_slots[USER_NUMBER(slot) & (VS_USER_SLOTS_MAX - 1)];
 
-	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
-		return NULL;
-	*index = bpf_get_attach_cookie(ctx) & (VS_USER_SLOTS_MAX - 1);
-	slot = &user_slots[*index];
 	return *(volatile __u32 *)&slot->id ? slot : NULL;
 }
 
-/* The programs for the tracepoints that the user chose. The kernel attaches a program to a
- * tracepoint only once, so there are VS_USER_SAME_MAX programs. */
-#define VS_USER_TRACEPOINT(n)                                                                      \
-	SEC("tp")                                                                                  \
-	int vs_u_tracepoint##n(void *ctx)                                                          \
-	{                                                                                          \
-		user_hit_here(ctx);                                                                \
-		return 1; /* 0 would hide the hit from users of perf */                            \
-	}
-/* All programs: those for tracepoints, and one for the entries and returns of functions, of the
- * kernel and of processes. */
+/* The program of which each event has a copy, of the type that fits. */
 #define VS_USER_PROGRAMS                                                                           \
-	VS_USER_TRACEPOINT(0)                                                                      \
-	VS_USER_TRACEPOINT(1)                                                                      \
-	VS_USER_TRACEPOINT(2)                                                                      \
-	VS_USER_TRACEPOINT(3)                                                                      \
-	SEC("kprobe")                                                                              \
-	int vs_u_probe(void *ctx)                                                                  \
+	SEC("tp")                                                                                  \
+	int vs_u_hit(void *ctx)                                                                    \
 	{                                                                                          \
 		user_hit_here(ctx);                                                                \
-		return 0;                                                                          \
+		return (int)USER_NUMBER(returned);                                                 \
 	}
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The events that the user chose, as the BPF programs need them: where the values of a hit come
- * from, which hits are wanted, and how many. VS_USER_SAME_MAX programs serve the tracepoints, one
- * program serves all probes. The cookie of the attachment is the index of the slot. Included by BPF
- * programs and by user space.
+ * from, which hits are wanted, and how many. Included by BPF programs and by user space.
  *
- * User space fills a slot, attaches the program, and stores the id last. Hits are ignored while the
- * id is 0.
+ * Every event has a program of its own. All are copies of one program with gaps, into which user
+ * space writes the numbers of a struct vs_user_event and the loads of its values (user_program.c).
+ * So the verifier knows these numbers, and removes what they exclude.
+ *
+ * What changes while a program runs is in its slot. User space fills the slot, attaches the
+ * program, and stores the id last. Hits are ignored while the id is 0.
  */
 #ifndef PROG_USER_SLOT_H
 #define PROG_USER_SLOT_H
@@ -16,8 +18,6 @@
 enum {
 	VS_USER_SLOTS_MAX = 64, /* a power of two */
 	VS_USER_SLOT_VALUES = 16,
-	/* Largest number of events of one tracepoint, with different filters. */
-	VS_USER_SAME_MAX = 4,
 	VS_USER_TESTS_MAX = 16,
 	/* Hits are limited in windows of 2^27 ns (134 ms), on each CPU. */
 	VS_USER_WINDOW_LOG2_NS = 27,
@@ -40,7 +40,10 @@ enum vs_user_from {
 	VS_FROM_PID = 6,
 	VS_FROM_COMM = 7,  /* of the current task: from character `offset` on */
 	VS_FROM_COUNT = 8, /* count number `number` of the looks (look_shared.h) */
-	VS_FROM_STACK = 9, /* number of the hit's stack (hit_stack.h); 0: none was taken */
+	VS_FROM_STACK = 9, /* number of the hit's stack; 0: none was taken */
+	/* As VS_FROM_CONTEXT, by a load that user space has written into the program. Only user
+	 * space uses it for its copy of an event. */
+	VS_FROM_LOAD = 10,
 };
 
 struct vs_user_value {
@@ -72,22 +75,42 @@ struct vs_user_slot {
 	 * is 0, of watched tasks (watch.h) */
 	vs_u32 untraced;
 	vs_u64 vms; /* bits 1 << (number of the VM % 64) */
+};
+
+/* The values of the tests and, after them, those of a hit's event. */
+enum { VS_USER_LOADS = VS_USER_TESTS_MAX + VS_USER_SLOT_VALUES };
+
+/* What user space writes into the program of an event. */
+struct vs_user_event {
+	vs_u32 slot; /* index */
 	vs_u32 n_values;
 	vs_u32 first_test; /* VS_USER_KEEP: there is no test */
 	vs_u32 per_window; /* largest number of hits per window and CPU that become events */
+	vs_u32 returned;   /* by the program */
 	vs_u32 stack;      /* 1: a hit that becomes an event takes the stack of its task */
 	struct vs_user_value values[VS_USER_SLOT_VALUES];
 	struct vs_user_test tests[VS_USER_TESTS_MAX];
 };
 
+/*
+ * The gaps. A number: the 64-bit constant VS_USER_GAP << 32 | offset in struct vs_user_event << 8 |
+ * bytes. A load of 8 bytes at the offset VS_USER_GAP_LOAD + i of the context: the load of value i
+ * (VS_USER_LOADS), if it needs one.
+ */
+enum { VS_USER_GAP = 0x76734761, VS_USER_GAP_LOAD = 0x6000 };
+
 /* Counts the hits of a slot on one CPU. */
 struct vs_user_state {
 	vs_u64 window;     /* the current one: CLOCK_MONOTONIC >> VS_USER_WINDOW_LOG2_NS */
+	vs_u64 tick;       /* the kernel's count of ticks when `window` was determined */
 	vs_u64 taken;      /* in this window */
 	vs_u64 skipped;    /* hits above the limit since the last VS_EVENT_USER_LIMITED */
 	vs_u64 skipped_ns; /* CLOCK_MONOTONIC of the first of them */
 	vs_u64 limited;    /* total of hits above the limit */
 	vs_u64 kept;       /* total of hits that became events */
+	/* The task whose name was announced last, and that name. */
+	vs_u64 announced_ids, announced_comm[2];
+	vs_u64 announcements; /* number of names that had been emitted then */
 };
 
 #endif

@@ -271,8 +271,6 @@ static const char *attach_error(const struct capture_event *e, int err)
 		       "compares comm only in the kernel's filter";
 	if (err == -ENOSYS)
 		return "this kernel cannot probe its functions (CONFIG_KPROBES)";
-	if (err == -EEXIST)
-		return "there are 4 events of this tracepoint already";
 	if (err == -ENOENT && (e->kind == USER_KPROBE || e->kind == USER_KRETPROBE))
 		return "the kernel does not let this function be probed";
 	return strerror(-err);

@@ -304,29 +304,45 @@ static size_t select_hits(const struct watch *w, uint32_t id, uint16_t cpu, cons
 static void filters_keep_what_their_expression_is_true_for(void **state)
 {
 	static const char *const filters[] = {
-		"prev_state == 0 || prev_prio < 120", "prev_comm ~ \"swapper*\" && next_pid > 1",
-		"!(next_comm == \"chosen-test\") && (prev_state & 3) != 0 && 120 <= next_prio"};
-	char text[1024] = "host:sched:sched_switch//untraced/";
+		"prev_state == 0 || prev_prio < 120",
+		"prev_comm ~ \"swapper*\" && next_pid > 1",
+		"!(next_comm == \"chosen-test\") && (prev_state & 3) != 0 && 120 <= next_prio",
+		"next_pid & 1",
+		"prev_pid < 1000",
+		"prev_pid == 0 || next_pid == 0"};
+	const size_t n_filters = sizeof(filters) / sizeof(*filters);
+	char text[1024], go = 0;
 	struct watch w;
 	pid_t child;
 	size_t compared = 0;
+	int attached[2];
 
 	(void)state;
-	for (size_t i = 0; i < 3; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text),
-			 ",host:sched:sched_switch/%s/untraced/", filters[i]);
-	watch_begin(&w, text, 0);
+	assert_int_equal(pipe(attached), 0);
 	child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, "chosen-test");
+		if (read(attached[0], &go, 1) != 1)
+			_exit(1);
 		for (int i = 0; i < 200; i++)
 			sleep_ms(1);
 		_exit(0);
 	}
+	/* Only the child's switches: those of a busy machine fill the rings. */
+	snprintf(text, sizeof(text),
+		 "host:sched:sched_switch/prev_pid == %d || next_pid == %d/untraced/", child,
+		 child);
+	for (size_t i = 0; i < n_filters; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 ",host:sched:sched_switch/(prev_pid == %d || next_pid == %d) && "
+			 "(%s)/untraced/",
+			 child, child, filters[i]);
+	watch_begin(&w, text, 0);
+	assert_int_equal(write(attached[1], &go, 1), 1);
 	drain_until_exit(w.capture, w.log, child);
 	watch_read(&w);
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < n_filters; i++) {
 		const struct message_user_event *e = user_events_find(w.known, 0, w.ids[0]);
 		const struct expr_scope scope = {hit_field, no_name, e};
 		struct user_hit *all = calloc(w.n_hits, sizeof(*all));
@@ -361,6 +377,37 @@ static void filters_keep_what_their_expression_is_true_for(void **state)
 		free(kept);
 	}
 	assert_true(compared > 100);
+	gaps_check(&w);
+	watch_end(&w);
+	close(attached[0]);
+	close(attached[1]);
+}
+
+/* Its texts are where no 8 bytes are aligned. */
+static void texts_at_odd_places_are_whole(void **state)
+{
+	const char *const old = "chosen-old-name", *const new = "chosen-new-name";
+	struct watch w;
+	size_t found = 0;
+
+	(void)state;
+	watch_begin(&w,
+		    "host:task:task_rename/oldcomm == \"chosen-old-name\" && newcomm ~ "
+		    "\"chosen-new*\"/untraced/",
+		    0);
+	prctl(PR_SET_NAME, old);
+	prctl(PR_SET_NAME, new);
+	prctl(PR_SET_NAME, old);
+	drain(w.capture, w.log);
+	watch_read(&w);
+	for (size_t i = 0; i < w.n_hits; i++) {
+		if (w.hits[i].head.pid != getpid())
+			continue;
+		assert_string_equal(text_of(&w.hits[i], "oldcomm"), old);
+		assert_string_equal(text_of(&w.hits[i], "newcomm"), new);
+		found++;
+	}
+	assert_int_equal(found, 1);
 	gaps_check(&w);
 	watch_end(&w);
 }
@@ -934,6 +981,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hits_are_those_that_tracefs_shows),
 		cmocka_unit_test(filters_keep_what_their_expression_is_true_for),
+		cmocka_unit_test(texts_at_odd_places_are_whole),
 		cmocka_unit_test(a_flood_is_limited_and_counted),
 		cmocka_unit_test(the_last_count_is_what_was_drained),
 		cmocka_unit_test(users_of_one_capture_share_an_event),
