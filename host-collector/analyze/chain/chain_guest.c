@@ -133,11 +133,10 @@ static struct chain_open *candidate_of_irq(struct chain_vcpu *v, uint32_t irq)
 
 	if (found)
 		return found;
-	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
-		struct chain_open *o = &v->open[i];
+	for (uint32_t left = v->in_use; left; left &= left - 1) {
+		struct chain_open *o = &v->open[__builtin_ctz(left)];
 
-		if (!o->used || o->torn || !is_device(o->c.vector) ||
-		    chain_saw(&o->c, CHAIN_HANDLER) ||
+		if (o->torn || !is_device(o->c.vector) || chain_saw(&o->c, CHAIN_HANDLER) ||
 		    vector_is_another_irqs(v, o->c.vector, irq) ||
 		    (chain_saw(&o->c, CHAIN_INJECT) && !served_waits(v, o)))
 			continue;
@@ -249,7 +248,7 @@ static void deferred_join(struct chain_vcpu *v, struct chain_alone *a)
 	uint64_t exit_seen = v->exit_seen;
 
 	alone_take(v, a);
-	if (!o->used || o->torn || chain_saw(&o->c, CHAIN_HANDLER) ||
+	if (!(v->in_use >> (o - v->open) & 1) || o->torn || chain_saw(&o->c, CHAIN_HANDLER) ||
 	    !chain_saw(&o->c, CHAIN_INJECT) || o->c.at[CHAIN_INJECT].ns != a->injected.ns)
 		return;
 	v->handlers_alone--;
@@ -340,10 +339,10 @@ void chain_vcpu_handler(struct chain_vcpu *v, struct chain_when w, bool vector, 
 /* Returns true if no other device's interrupt waits for its handler. */
 static bool is_sole(const struct chain_vcpu *v, const struct chain_open *o)
 {
-	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
-		const struct chain_open *other = &v->open[i];
+	for (uint32_t left = v->in_use; left; left &= left - 1) {
+		const struct chain_open *other = &v->open[__builtin_ctz(left)];
 
-		if (other != o && other->used && !other->torn && is_device(other->c.vector) &&
+		if (other != o && !other->torn && is_device(other->c.vector) &&
 		    !chain_saw(&other->c, CHAIN_HANDLER))
 			return false;
 	}

@@ -38,6 +38,8 @@ void chain_point_set(struct chain_open *o, enum chain_point p, struct host_ns t)
 /* Convert between a chain and its index in chain_vcpu.accepted and .served. Index 0: NULL. */
 struct chain_open *chain_slot(struct chain_vcpu *v, uint8_t index);
 uint8_t chain_slot_index(const struct chain_vcpu *v, const struct chain_open *o);
+/* The chain's place may be taken by another one. */
+void chain_place_free(struct chain_vcpu *v, const struct chain_open *o);
 /* Records that no interrupt of this vector waits for its injection. */
 void chain_accepted_clear(struct chain_vcpu *v, uint8_t vector);
 /* Opens a chain that begins at `t`. Never returns NULL: if all slots are in use, closes the chain

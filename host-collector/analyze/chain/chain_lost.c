@@ -52,12 +52,12 @@ static void lost_check(struct chain_vcpu *v, struct chain_open *o, struct host_n
 
 void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns to)
 {
-	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
-		struct chain_open *o = &v->open[i];
+	for (uint32_t left = v->in_use; left; left &= left - 1) {
+		struct chain_open *o = &v->open[__builtin_ctz(left)];
 		struct host_ns end = to, begin = from;
 
-		if (!o->used || !o->c.certain || o->masked || o->ambiguous ||
-		    !chain_saw(&o->c, CHAIN_ACCEPT) || may_be_handled(v, o))
+		if (!o->c.certain || o->masked || o->ambiguous || !chain_saw(&o->c, CHAIN_ACCEPT) ||
+		    may_be_handled(v, o))
 			continue;
 		if (o->c.at[CHAIN_ACCEPT].ns > begin.ns)
 			begin = o->c.at[CHAIN_ACCEPT];
@@ -77,11 +77,9 @@ void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns
 void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle)
 {
 	chain_vcpu_now(v, now);
-	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
-		struct chain_open *o = &v->open[i];
+	for (uint32_t left = v->in_use; left; left &= left - 1) {
+		struct chain_open *o = &v->open[__builtin_ctz(left)];
 
-		if (!o->used)
-			continue;
 		if (chain_slot(v, v->accepted[o->c.vector]) == o && !o->torn)
 			lost_check(v, o, now, idle);
 		else if (now.ns - o->last.ns > KEEP_NS)
@@ -111,11 +109,9 @@ static void pending_finish(struct chain_vcpu *v, struct chain_open *o, struct ho
 void chain_vcpu_finish(struct chain_vcpu *v, struct host_ns now)
 {
 	chain_vcpu_now(v, (struct host_ns){INT64_MAX});
-	for (size_t i = 0; i < CHAIN_OPEN_MAX; i++) {
-		struct chain_open *o = &v->open[i];
+	for (uint32_t left = v->in_use; left; left &= left - 1) {
+		struct chain_open *o = &v->open[__builtin_ctz(left)];
 
-		if (!o->used)
-			continue;
 		if (o->torn || chain_slot(v, v->accepted[o->c.vector]) != o) {
 			chain_open_close(v, o, false);
 		} else {

@@ -105,6 +105,13 @@ uint8_t chain_slot_index(const struct chain_vcpu *v, const struct chain_open *o)
 	return (uint8_t)(o - v->open + 1);
 }
 
+_Static_assert(CHAIN_OPEN_MAX == 32, "in_use has a bit for each chain");
+
+void chain_place_free(struct chain_vcpu *v, const struct chain_open *o)
+{
+	v->in_use &= ~(1u << (o - v->open));
+}
+
 void chain_accepted_clear(struct chain_vcpu *v, uint8_t vector)
 {
 	if (v->accepted[vector])
@@ -192,7 +199,7 @@ void chain_open_close(struct chain_vcpu *v, struct chain_open *o, bool torn)
 			     : handled ? CHAIN_END_HANDLED
 				       : CHAIN_END_HALF);
 	}
-	o->used = false;
+	chain_place_free(v, o);
 }
 
 /* Returns true if handlers of this vector may be counted instead of sent. At the guest's level
@@ -207,20 +214,18 @@ static bool may_be_aggregated(const struct chain_vcpu *v, uint8_t vector)
 struct chain_open *chain_open_new(struct chain_vcpu *v, struct host_ns t, uint8_t vector,
 				  uint32_t err_ns)
 {
-	struct chain_open *o = NULL, *oldest = &v->open[0];
+	struct chain_open *o, *oldest = &v->open[0];
 
-	for (size_t i = 0; i < CHAIN_OPEN_MAX && !o; i++) {
-		if (!v->open[i].used)
-			o = &v->open[i];
-		else if (v->open[i].last.ns < oldest->last.ns)
-			oldest = &v->open[i];
+	if (v->in_use == UINT32_MAX) {
+		for (size_t i = 1; i < CHAIN_OPEN_MAX; i++) {
+			if (v->open[i].last.ns < oldest->last.ns)
+				oldest = &v->open[i];
+		}
+		chain_open_close(v, oldest, false);
 	}
-	if (!o) {
-		o = oldest;
-		chain_open_close(v, o, false);
-	}
+	o = &v->open[__builtin_ctz(~v->in_use)];
+	v->in_use |= 1u << (o - v->open);
 	*o = (struct chain_open){
-		.used = true,
 		.kicked = v->where != CHAIN_IN_GUEST,
 		.handler_missing = t.ns <= v->gap_until.ns || may_be_aggregated(v, vector),
 		.last = t,

@@ -21,10 +21,10 @@ void chain_vcpu_moved(struct chain_vcpu *v, struct host_ns t, enum chain_where w
 {
 	bool leaves = v->where == CHAIN_IN_GUEST && where != CHAIN_IN_GUEST && v->n_accepted;
 
-	for (size_t i = 0; leaves && i < CHAIN_OPEN_MAX; i++) {
-		struct chain_open *o = &v->open[i];
+	for (uint32_t left = leaves ? v->in_use : 0; left; left &= left - 1) {
+		struct chain_open *o = &v->open[__builtin_ctz(left)];
 
-		if (!o->used || o->kicked || o->c.posted || chain_saw(&o->c, CHAIN_HANDLER))
+		if (o->kicked || o->c.posted || chain_saw(&o->c, CHAIN_HANDLER))
 			continue;
 		chain_places_count(v, o, t, CHAIN_PLACE_DELIVERY);
 		o->kicked = true;
@@ -46,11 +46,10 @@ void chain_vcpu_woken(struct chain_vcpu *v, struct host_ns t)
 	v->woken_spent = false;
 	v->woken = t;
 	chain_clock_read(v, t, v->woken_clock_ns);
-	for (size_t i = 0; v->n_accepted && i < CHAIN_OPEN_MAX; i++) {
-		struct chain_open *o = &v->open[i];
+	for (uint32_t left = v->n_accepted ? v->in_use : 0; left; left &= left - 1) {
+		struct chain_open *o = &v->open[__builtin_ctz(left)];
 
-		if (!o->used || chain_slot(v, v->accepted[o->c.vector]) != o ||
-		    chain_saw(&o->c, CHAIN_WAKEUP))
+		if (chain_slot(v, v->accepted[o->c.vector]) != o || chain_saw(&o->c, CHAIN_WAKEUP))
 			continue;
 		chain_point_set(o, CHAIN_WAKEUP, t);
 		/* If it got a pCPU before it slept, in an exit, this wake-up was not the reason. */
@@ -64,10 +63,10 @@ void chain_vcpu_scheduled(struct chain_vcpu *v, struct host_ns t, uint16_t pcpu)
 	chain_vcpu_moved(v, t, CHAIN_IN_EXIT);
 	v->pcpu = pcpu;
 	v->scheduled = t;
-	for (size_t i = 0; v->n_accepted && i < CHAIN_OPEN_MAX; i++) {
-		struct chain_open *o = &v->open[i];
+	for (uint32_t left = v->n_accepted ? v->in_use : 0; left; left &= left - 1) {
+		struct chain_open *o = &v->open[__builtin_ctz(left)];
 
-		if (o->used && chain_slot(v, v->accepted[o->c.vector]) == o &&
+		if (chain_slot(v, v->accepted[o->c.vector]) == o &&
 		    !chain_saw(&o->c, CHAIN_SCHED_IN))
 			chain_point_set(o, CHAIN_SCHED_IN, t);
 	}
@@ -215,7 +214,7 @@ void chain_vcpu_inject(struct chain_vcpu *v, struct chain_when w, uint8_t vector
 		/* it was accepted before the handler, too */
 		served->c.coalesced += 1 + o->c.coalesced;
 		chain_accepted_clear(v, vector);
-		o->used = false;
+		chain_place_free(v, o);
 		o = NULL;
 	}
 	if (!o && injected_before(served, w)) {

@@ -75,7 +75,6 @@ struct chain_pending {
 
 struct chain_open {
 	struct chain c; /* c.lost has the value for the listener that is called */
-	bool used;
 	bool kicked; /* the vCPU was not in the guest at its begin, or has left the guest since */
 	bool inject_missing, handler_missing; /* a gap may hide its injection, its handler */
 	/* Its handler ran without an event. Kept until torn_until (the clocks' error), so that its
@@ -137,6 +136,7 @@ struct chain_vcpu {
 	uint64_t handled[CHAIN_VECTORS / 64]; /* bitmap of vectors that had a handler */
 	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open; 0: none */
 	unsigned n_accepted;
+	uint32_t in_use;     /* bitmap of the open chains: the places of most vCPUs are all free */
 	struct chain_plain { /* the newest accept, by kvm_apic_accept_irq */
 		struct host_ns t;
 		int32_t raiser;
