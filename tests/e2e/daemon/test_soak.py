@@ -44,6 +44,7 @@ SETTLE_S = 20
 DISK_RESERVE = 8 << 20
 EVENT_BYTES = 24  # more than a guest's event takes in a recording
 VM_BYTES_PER_S = 100 << 10  # more than everything else of a VM takes
+FILE_BYTES, FILE_S = 2 << 20, 15  # a file begins with the flight recorder's content; a new one comes less often
 
 
 class Simulated:
@@ -210,7 +211,7 @@ def fault_choose(kinds, counts, sims, chance):
 
 
 def soak(n_vms, rate, seconds, series_path):
-    disk = n_vms * (rate * EVENT_BYTES + VM_BYTES_PER_S) * seconds + (128 << 20)
+    disk = n_vms * ((rate * EVENT_BYTES + VM_BYTES_PER_S) * seconds + FILE_BYTES * (seconds // FILE_S)) + (128 << 20)
     d = Daemon(settings=f"file_size = 64G\nfile_time = 24h\ndisk_budget = 128G\n"
                         f"disk_reserve = {DISK_RESERVE}")
     sims = [Simulated(d, f"vm{i}", rate) for i in range(n_vms)]
@@ -251,6 +252,7 @@ def soak(n_vms, rate, seconds, series_path):
         truths = {s.name: s.truth() for s in sims}
         until("all has arrived", lambda: all(not v["link"]["decoder_pid"]
                                              for v in d.ask("list")["vms"]), 60)
+        problems += [f"{v['name']}: {v['recording_error']}" for v in d.ask("list")["vms"] if v.get("recording_error")]
         links = {s.name: link_of(d, s.name) for s in sims}
         for s in sims:
             d.ask("record", s.name, "stop")
