@@ -9,9 +9,9 @@
 
 #include "bpf/capture/capture.h"
 
-/* Opens and closes a capture. Writes one line into `said`: what was attached, or why nothing could
- * be attached. Writes one line into `lost`: what is not captured because this kernel lacks
- * tracepoints; "" if it has all. Returns 0 or -errno. */
+/* Opens and closes a capture. Writes one line into `said`: the probes that were attached, or why
+ * none could be attached. Writes one line into `lost`: the events that cannot be captured, because
+ * this kernel lacks their tracepoints; "" if it has all. Returns 0 or -errno. */
 typedef int (*doctor_capture_try)(enum backend_choice backend, char *said, size_t said_bytes,
 				  char *lost, size_t lost_bytes);
 

@@ -317,9 +317,9 @@ static void events_print(const struct record *r, const struct host_stream_stats 
 			snprintf(limited, sizeof(limited),
 				 ", %" PRIu64 " more were above the limit of %d per second and CPU",
 				 e->limited, CAPTURE_EVENT_RATE);
-		log_writer_line(r->log, "%s: %s%" PRIu64 " hits%s", escape(e->spec).text,
+		log_writer_line(r->log, "%s: %s%" PRIu64 " hit%s%s", escape(e->spec).text,
 				e->flags & USER_FAILED ? "not captured, " : "", s->chosen_kept[i],
-				limited);
+				s->chosen_kept[i] == 1 ? "" : "s", limited);
 	}
 }
 

@@ -38,7 +38,8 @@ int vmm_read_clock(struct vmm *v, uint32_t vcpu, struct vmm_pair *out);
 int vmm_guest_adds_to_tsc(struct vmm *v, uint32_t vcpu, int64_t ticks);
 /* Adds `ns` to the value of KVM_GET_CLOCK and sets it with KVM_SET_CLOCK. */
 int vmm_set_clock(struct vmm *v, int64_t ns);
-/* Calls KVM_KVMCLOCK_CTRL on every vCPU: tells the guest that it was paused. */
+/* Calls KVM_KVMCLOCK_CTRL on every vCPU. It sets the flag that shows the guest that it was paused.
+ */
 int vmm_clock_ctrl(struct vmm *v);
 /* Set and get KVM_VCPU_TSC_OFFSET. -ENXIO: this KVM does not have it. A KVM may accept an offset
  * without applying it; vmm_offset() gets the offset in force. */
