@@ -15,6 +15,7 @@ import concurrent.futures
 import functools
 import json
 import os
+import pathlib
 import random
 import signal
 import statistics
@@ -23,6 +24,8 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import figures
 from daemon_rig import BUILD, Daemon, FakeVm, report_json, skip_unless_possible, until
 from file_account import file_account
 
@@ -383,6 +386,7 @@ def main():
     parser.add_argument("--kills", type=int)
     parser.add_argument("--series", metavar="FILE", help="one line a fault: seconds, bytes, descriptors")
     o = parser.parse_args()
+    figures.end_by_signals()
     skip_unless_possible()
     problems = soak(o.vms or (64 if o.full else 2), o.rate or (1000 if o.full else 10000),
                     o.seconds or (1800 if o.full else 15), o.series)
