@@ -270,7 +270,7 @@ class Compare(unittest.TestCase):
         self.tmp = self.tree / "tmp"
         (self.tree / "tests/bench").mkdir(parents=True)
         self.tmp.mkdir()
-        for name in ("compare", "figures.py", "offline.py", "ratios.py"):
+        for name in ("compare", "figures.py", "offline.py", "ratios.py", "revision.py"):
             shutil.copy(HERE / name, self.tree / "tests/bench" / name)
         (self.tree / "CMakePresets.json").write_text('{"version": 3, "configurePresets": [{"name": "release", '
                                                      '"generator": "Ninja", "binaryDir": "${sourceDir}/build"}]}')

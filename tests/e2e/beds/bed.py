@@ -27,10 +27,11 @@ BedError = (image.ImageError, kernel.KernelError, machine.MachineError)
 
 class Builder:
     """Makes kernels, the test module and images under one build tree. `guest_series`: the kernel of
-    bed B's guest, if not its host's."""
+    bed B's guest, if not its host's. `collector`, `agent`: the builds of these, if not this one."""
 
-    def __init__(self, build=None, series="6.1", say=lambda text: None, guest_series=None):
+    def __init__(self, build=None, series="6.1", say=lambda text: None, guest_series=None, collector=None, agent=None):
         self.build = os.path.abspath(build or os.environ.get("VCPUSCOPE_BUILD", f"{REPOSITORY}/build"))
+        self.collector_build, self.agent_build = collector or self.build, agent or self.build
         self.work = f"{self.build}/beds"
         self._say = say
         say(f"kernel {series} from Debian")
@@ -58,7 +59,7 @@ class Builder:
         self._say("guest image")
         made = self._base(self.guest_kernel, (*GUEST_MODULES, *modules))
         made.add_file(self.guest_kernel.build_module(f"{HERE}/stall", self.work), "/root/stall.ko")
-        agent = f"{self.build}/guest-agent/vcpuscope-agent"
+        agent = f"{self.agent_build}/guest-agent/vcpuscope-agent"
         if os.path.exists(agent):
             made.add_program(agent, "/usr/bin/vcpuscope-agent")
         for source, target in files:
@@ -83,7 +84,7 @@ class Builder:
         made.add_file(self.guest_kernel.vmlinuz, "/guest/vmlinuz")
         made.add_file(guest, "/guest/initramfs")
         made.add_file(f"{HERE}/guest-start", "/usr/bin/guest-start")
-        collector = f"{self.build}/host-collector/vcpuscope"
+        collector = f"{self.collector_build}/host-collector/vcpuscope"
         if os.path.exists(collector):
             made.add_program(collector, "/usr/bin/vcpuscope")
         for source, target in files:

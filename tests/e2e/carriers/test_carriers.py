@@ -291,8 +291,8 @@ def play(builder, source, folder, plan, lines, say):
     """Plays [(carrier, kinds of reconnects)] on one machine, with the file first if it has `lines`:
     {carrier: (the file's recording, what load() says)}, either None if it was not wanted."""
     many = not lines or any(len(kinds) > carrier.few for carrier, kinds in plan)
-    programs = [(f"{builder.build}/guest-agent/vcpuscope-agent-tls", "/usr/bin/vcpuscope-agent-tls"),
-                (f"{builder.build}/tests/e2e/carriers/carry-agent", "/usr/bin/carry-agent")]
+    programs = [(f"{builder.agent_build}/guest-agent/vcpuscope-agent-tls", "/usr/bin/vcpuscope-agent-tls"),
+                (f"{builder.agent_build}/tests/e2e/carriers/carry-agent", "/usr/bin/carry-agent")]
     key = f"{folder}/psk"
     with open(key, "w") as f:
         f.write(KEY)
@@ -379,6 +379,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--reconnects", type=int, default=50 if FULL else None)
     parser.add_argument("--carrier", choices=CARRIERS, help="only this one")
+    parser.add_argument("--agent", metavar="BUILD", help="the build of the guest's programs, if another")
+    parser.add_argument("--collector", metavar="BUILD", help="the build of the host's vcpuscope, if another")
     o = parser.parse_args()
 
     begin = time.monotonic()
@@ -387,10 +389,10 @@ def main():
         print(f"{time.monotonic() - begin:6.1f} s: {text}", flush=True)
 
     try:
-        builder = bed.Builder(say=say)
+        builder = bed.Builder(say=say, collector=o.collector, agent=o.agent)
         with tempfile.TemporaryDirectory() as folder:
             source = f"{folder}/source.vcs"
-            subprocess.run([f"{builder.build}/host-collector/vcpuscope", "simulate", *SCENE, "-o",
+            subprocess.run([f"{builder.agent_build}/host-collector/vcpuscope", "simulate", *SCENE, "-o",
                             source], check=True, stdout=subprocess.DEVNULL)
             carriers = [c for name, c in CARRIERS.items() if o.carrier in (None, name)]
             problems = []
