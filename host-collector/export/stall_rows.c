@@ -27,6 +27,7 @@ struct stall_rows *stall_rows_new(struct model *m, const struct pipeline *const 
 {
 	struct stall_rows *x = calloc(1, sizeof(*x));
 	struct report_options options = {.than_ns = STALL_DEFAULT_NS,
+					 .incidents_only = true,
 					 .dmesg = account_dmesg,
 					 .context = (void *)(uintptr_t)pipeline};
 

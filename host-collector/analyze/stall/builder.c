@@ -142,12 +142,13 @@ struct report_builder *report_builder_new(struct model *m, const struct report_o
 		report_builder_free(b);
 		return NULL;
 	}
-	b->times = b->stalls ? state_times_new(m) : NULL;
-	b->coverage = b->times ? coverage_new(m, options->than_ns,
-					      b->window.cut ? b->window.from : (struct host_ns){0})
-			       : NULL;
+	if (b->stalls && !options->incidents_only) {
+		b->times = state_times_new(m);
+		b->coverage = coverage_new(m, options->than_ns,
+					   b->window.cut ? b->window.from : (struct host_ns){0});
+	}
 	model_observe_always(m);
-	if (!b->coverage) {
+	if (!b->stalls || (!options->incidents_only && (!b->times || !b->coverage))) {
 		report_builder_free(b);
 		return NULL;
 	}
@@ -406,7 +407,8 @@ struct report *report_builder_finish(struct report_builder *b)
 	r->windowed = b->window.cut;
 	r->from = narrow_begin(&b->window, b->model);
 	r->until = narrow_end(&b->window, b->model);
-	if (stall_dropped(b->stalls) || name_vms(b) || state_times_give(b->times, r) || b->err)
+	if (stall_dropped(b->stalls) || name_vms(b) || b->err ||
+	    (b->times && state_times_give(b->times, r)))
 		return NULL;
 	if (!b->options.all)
 		before_host_remove(b);
@@ -415,7 +417,7 @@ struct report *report_builder_finish(struct report_builder *b)
 		outside_remove(r);
 	for (size_t i = 0; b->options.evidence && i < r->n_incidents; i++)
 		b->options.evidence(b->options.evidence_context, &r->incidents[i]);
-	if (coverage_give(b->coverage, b->options.needed_percent, r))
+	if (b->coverage && coverage_give(b->coverage, b->options.needed_percent, r))
 		return NULL;
 	for (size_t i = 0; i < r->n_clocks; i++) {
 		if (r->clocks[i].untrusted)

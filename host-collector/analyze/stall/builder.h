@@ -15,6 +15,8 @@ enum { REPORT_INCIDENTS_MAX = 4096, REPORT_STACKS_MAX = 2048 };
 struct report_options {
 	int64_t than_ns; /* the threshold */
 	bool all;        /* also list long run intervals in which nothing was denied */
+	/* Judge incidents only: the report has no states of vCPUs and no coverage. Not live. */
+	bool incidents_only;
 	/* The share of a vCPU's time that must be observed for the answer "no stall". */
 	unsigned needed_percent;
 	/* The time to report; NULL: all. Borrowed until _new returns. */
