@@ -37,10 +37,15 @@ struct trace_file {
 		char text[TRACE_NAME_BYTES];
 		uint32_t iid;
 	} * names;
+	/* The high part of the last event's time, and its varint. It changes each 268 ms. */
+	uint64_t high;
+	unsigned high_bytes;
+	uint8_t high_varint[PROTOBUF_VARINT_ROOM];
 	struct protobuf packets;
 };
 
-int trace_file_init(struct trace_file *f, FILE *out); /* returns 0 or -ENOMEM */
+/* Takes the buffer from `out`, because it buffers itself. Returns 0 or -ENOMEM. */
+int trace_file_init(struct trace_file *f, FILE *out);
 /* Writes what is left. Returns 0 or -errno. */
 int trace_file_finish(struct trace_file *f);
 void trace_file_fini(struct trace_file *f);

@@ -11,6 +11,7 @@
 
 #include "host-collector/export/boottime.h"
 #include "host-collector/export/protobuf.h"
+#include "host-collector/export/trace_file.h"
 
 static size_t plain_varint(uint8_t *at, uint64_t v)
 {
@@ -43,6 +44,45 @@ static void varints_of_all_lengths(void **unused)
 		varint_check(v + v / 3);
 	}
 	varint_check(UINT64_MAX);
+}
+
+/* The time follows the sequence's number, and the flags follow the time. */
+static void event_time_check(struct trace_file *f, uint64_t t)
+{
+	const uint8_t before[] = {PACKET_SEQUENCE_ID << 3, SEQUENCE_EVENTS, PACKET_TIMESTAMP << 3};
+	const uint8_t *packet;
+	uint8_t wanted[10];
+	size_t n = plain_varint(wanted, t);
+
+	f->packets.bytes.len = 0;
+	trace_begin(f, t, 1, 1);
+	packet = f->packets.bytes.data;
+	assert_int_equal(packet[1], f->packets.bytes.len - 2);
+	assert_memory_equal(packet + 2, before, sizeof(before));
+	assert_memory_equal(packet + 5, wanted, n);
+	assert_int_equal(packet[5 + n], PACKET_SEQUENCE_FLAGS << 3);
+}
+
+static void times_of_events(void **unused)
+{
+	FILE *out = tmpfile();
+	struct trace_file file;
+
+	(void)unused;
+	assert_non_null(out);
+	assert_int_equal(trace_file_init(&file, out), 0);
+	for (unsigned bit = 0; bit < 64; bit++) {
+		const uint64_t t = 1ull << bit;
+
+		event_time_check(&file, t - 1);
+		event_time_check(&file, t);
+		event_time_check(&file, t + t / 3);
+		event_time_check(&file, 12345678901234);
+		event_time_check(&file, 12345678901234 + t / 3);
+	}
+	event_time_check(&file, UINT64_MAX);
+	trace_file_fini(&file);
+	fclose(out);
 }
 
 /* All in the timeline's times. The same line, with 128 bits. */
@@ -106,6 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(varints_of_all_lengths),
+		cmocka_unit_test(times_of_events),
 		cmocka_unit_test(times_between_two_clock_samples),
 		cmocka_unit_test(times_do_not_depend_on_their_order),
 	};
