@@ -94,7 +94,7 @@ static struct guest_rows_vm *vm_get(struct guest_rows *x, uint32_t id)
 	return vm;
 }
 
-struct guest_row *guest_rows_get(struct guest_rows *x, uint32_t vm_id, uint16_t cpu)
+struct guest_row *guest_rows_find(struct guest_rows *x, uint32_t vm_id, uint16_t cpu)
 {
 	struct guest_rows_vm *vm = vm_get(x, vm_id);
 	char name[TRACE_NAME_BYTES];

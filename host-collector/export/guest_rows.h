@@ -45,8 +45,17 @@ struct guest_rows {
 void guest_rows_fini(struct guest_rows *x);
 /* Writes the host's system information. */
 void guest_rows_host(struct guest_rows *x);
+/* The part of guest_rows_get() that also finds rows of other VMs than the last. Call that instead.
+ */
+struct guest_row *guest_rows_find(struct guest_rows *x, uint32_t vm, uint16_t cpu);
 /* Returns the row of a guest CPU, NULL on ENOMEM. Borrowed; valid until guest_rows_fini(). */
-struct guest_row *guest_rows_get(struct guest_rows *x, uint32_t vm, uint16_t cpu);
+static inline struct guest_row *guest_rows_get(struct guest_rows *x, uint32_t vm, uint16_t cpu)
+{
+	const struct guest_rows_vm *last = x->n_vms ? x->vms[x->newest] : NULL;
+
+	return last && last->vm == vm && last->cpus[cpu] ? last->cpus[cpu]
+							 : guest_rows_find(x, vm, cpu);
+}
 /* Writes a guest event. */
 void guest_row_event(struct guest_rows *x, struct guest_row *r, const struct vs_event *e,
 		     struct host_ns at);

@@ -85,6 +85,7 @@ static void change(struct host_sched *h, struct host_row *r, const struct sched_
 	r->current = s->next;
 	r->proven = vcpu;
 	r->until = s->t;
+	r->proof.ns = INT64_MIN;
 	if (!tasks_is_nobody(s->next))
 		tasks_get(h->tasks, TRACE_MACHINE_HOST, s->next)->cpu = r->row->cpu;
 }
@@ -97,19 +98,30 @@ static void prove(struct host_row *r, uint64_t t)
 		r->until = t;
 }
 
+/* Returns until when the thread that is shown now ran at least. */
+static uint64_t proven_until(struct host_sched *h, const struct host_row *r)
+{
+	uint64_t t = r->proof.ns == INT64_MIN ? 0 : boottime_of(h->boottime, r->proof);
+
+	return t > r->until ? t : r->until;
+}
+
 /* From some time before `t` on, nobody knows who runs here. */
 static void forget(struct host_sched *h, struct host_row *r, uint64_t t)
 {
 	int32_t nobody = tasks_nobody(r->row->cpu);
+	uint64_t until;
 
 	if (!r->any || r->current == nobody)
 		return;
 	if (!r->proven) {
 		r->waiting.next = nobody;
 		r->current = nobody;
-	} else if (r->until + 1 < t) {
-		change(h, r, &(struct sched_switch){.t = r->until + 1, .next = nobody}, false);
+		return;
 	}
+	until = proven_until(h, r);
+	if (until + 1 < t)
+		change(h, r, &(struct sched_switch){.t = until + 1, .next = nobody}, false);
 }
 
 /* The CPU on which `tid` is shown now, or -1. */
@@ -126,7 +138,7 @@ static void leave_others(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t
 	int32_t at = cpu_of(h, tid);
 
 	if (at >= 0 && at != cpu)
-		forget(h, h->rows[at], t > h->rows[at]->until + 1 ? t : UINT64_MAX);
+		forget(h, h->rows[at], t > proven_until(h, h->rows[at]) + 1 ? t : UINT64_MAX);
 }
 
 static uint64_t after_newest(const struct host_row *r, uint64_t t)
@@ -134,20 +146,28 @@ static uint64_t after_newest(const struct host_row *r, uint64_t t)
 	return r->any && t <= r->waiting.t ? r->waiting.t + 1 : t;
 }
 
-void host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid)
+/* `tid` ran on that CPU at `t`, which shows another task. */
+static void correct(struct host_sched *h, struct host_row *r, uint64_t t, int32_t tid)
+{
+	leave_others(h, t, r->row->cpu, tid);
+	t = after_newest(r, t);
+	forget(h, r, t);
+	change(h, r, &(struct sched_switch){.t = after_newest(r, t), .next = tid}, true);
+}
+
+void host_sched_proof(struct host_sched *h, struct host_ns at, uint16_t cpu, int32_t tid)
 {
 	struct host_row *r = row_get(h, cpu);
 
 	if (!r)
 		return;
-	if (r->any && r->current == tid) {
-		prove(r, t);
+	if (!r->any || r->current != tid) {
+		correct(h, r, boottime_of(h->boottime, at), tid);
 		return;
 	}
-	leave_others(h, t, cpu, tid);
-	t = after_newest(r, t);
-	forget(h, r, t);
-	change(h, r, &(struct sched_switch){.t = after_newest(r, t), .next = tid}, true);
+	r->proven = true;
+	if (at.ns > r->proof.ns)
+		r->proof = at;
 }
 
 void host_sched_switch(struct host_sched *h, uint64_t t, const struct vs_event *e, bool out_vcpu,
@@ -157,8 +177,10 @@ void host_sched_switch(struct host_sched *h, uint64_t t, const struct vs_event *
 
 	if (!r)
 		return;
-	if (out_vcpu)
-		host_sched_proof(h, r->current == e->pid || !t ? t : t - 1, e->cpu, e->pid);
+	if (out_vcpu && r->any && r->current == e->pid)
+		prove(r, t);
+	else if (out_vcpu)
+		correct(h, r, r->current == e->pid || !t ? t : t - 1, e->pid);
 	else if (r->any && r->current != e->pid)
 		forget(h, r, t);
 	if (in_vcpu)

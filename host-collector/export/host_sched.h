@@ -9,6 +9,7 @@
 #ifndef EXPORT_HOST_SCHED_H
 #define EXPORT_HOST_SCHED_H
 
+#include "host-collector/export/boottime.h"
 #include "host-collector/export/sched_row.h"
 #include "host-collector/export/tasks.h"
 
@@ -17,8 +18,10 @@ struct host_row {
 	uint64_t unseen; /* the track of the times in which nothing is known; 0: none yet */
 	bool any;
 	int32_t current;
-	bool proven;    /* `current` certainly ran */
-	uint64_t until; /* at least until this time */
+	bool proven; /* `current` certainly ran */
+	/* At least until the later of these two. Most proofs need no time of the trace's clock. */
+	uint64_t until;
+	struct host_ns proof; /* ns INT64_MIN: none */
 	/* The newest switch, not written yet: the next event may correct it. */
 	struct sched_switch waiting;
 };
@@ -26,6 +29,7 @@ struct host_row {
 struct host_sched {
 	struct tasks *tasks;
 	struct trace_file *file;
+	struct boottime *boottime;
 	int error;
 	uint64_t unseen_group; /* 0: none yet */
 	struct host_row *rows[VS_CPUS_MAX];
@@ -37,8 +41,8 @@ void host_sched_fini(struct host_sched *h);
 void host_sched_switch(struct host_sched *h, uint64_t t, const struct vs_event *e, bool out_vcpu,
 		       bool in_vcpu);
 void host_sched_waking(struct host_sched *h, uint64_t t, const struct vs_event *e);
-/* Notes that the vCPU thread `tid` ran there at `t`. */
-void host_sched_proof(struct host_sched *h, uint64_t t, uint16_t cpu, int32_t tid);
+/* Notes that the vCPU thread `tid` ran there at `at`. */
+void host_sched_proof(struct host_sched *h, struct host_ns at, uint16_t cpu, int32_t tid);
 /* Notes that events of this CPU are missing before the next one. */
 void host_sched_lost(struct host_sched *h, uint16_t cpu);
 void host_sched_finish(struct host_sched *h);

@@ -117,14 +117,12 @@ static struct guest_row *row_get(struct perfetto *x, uint32_t vm, uint16_t cpu)
 	return has_guest_cpu(x, vm, cpu) ? guest_rows_get(&x->guests, vm, cpu) : NULL;
 }
 
-static struct thread *thread_get(struct perfetto *x, int32_t tid)
+__attribute__((noinline)) static struct thread *thread_new(struct perfetto *x, int32_t tid)
 {
-	uint32_t slot = lru_find(&x->by_tid, (uint32_t)tid), vm, vcpu;
+	uint32_t vm, vcpu;
 	struct thread *v;
 	bool fresh;
 
-	if (slot != LRU_NONE)
-		return x->threads[slot];
 	if (x->by_tid.count == THREADS_MAX || model_vcpu_of_thread(x->model, tid, &vm, &vcpu))
 		return NULL;
 	v = calloc(1, sizeof(*v));
@@ -136,6 +134,14 @@ static struct thread *thread_get(struct perfetto *x, int32_t tid)
 	x->threads[lru_put(&x->by_tid, (uint32_t)tid, &fresh)] = v;
 	x->newest[lru_put(&x->by_vcpu, (uint64_t)vm << 32 | vcpu, &fresh)] = v;
 	return v;
+}
+
+/* NULL: no vCPU's thread, or no memory. */
+static inline struct thread *thread_get(struct perfetto *x, int32_t tid)
+{
+	const uint32_t slot = lru_find(&x->by_tid, (uint32_t)tid);
+
+	return slot != LRU_NONE ? x->threads[slot] : thread_new(x, tid);
 }
 
 static struct thread *thread_of_vcpu(struct perfetto *x, uint32_t vm, uint32_t vcpu)
@@ -158,48 +164,50 @@ static struct thread *thread_of_vcpu(struct perfetto *x, uint32_t vm, uint32_t v
 	} while (0)
 
 /* Its thread ran there at that time. */
-static void on_kvm(struct perfetto *x, const struct host_instant *i, uint64_t t)
+static void on_kvm(struct perfetto *x, const struct host_instant *i)
 {
 	const struct vs_event *e = &i->event;
-	uint64_t begin_t = t;
 
 	if (!i->of_vcpu || !thread_get(x, e->pid))
 		return;
-	if (e->type != VS_EVENT_KVM_ENTRY && e->pid2 > 0) { /* emitted after the exit's end */
-		begin_t = boottime_of(&x->boottime, (struct host_ns){i->t.ns - 1000ll * e->pid2});
-		host_sched_proof(&x->host, begin_t, e->cpu, e->pid);
-	}
-	host_sched_proof(&x->host, t, e->cpu, e->pid);
+	if (e->type != VS_EVENT_KVM_ENTRY && e->pid2 > 0) /* emitted after the exit's end */
+		host_sched_proof(&x->host, (struct host_ns){i->t.ns - 1000ll * e->pid2}, e->cpu,
+				 e->pid);
+	host_sched_proof(&x->host, i->t, e->cpu, e->pid);
 }
 
-static void on_switch(struct perfetto *x, const struct host_instant *i, uint64_t t)
+static void on_switch(struct perfetto *x, const struct host_instant *i)
 {
 	const struct vs_event *e = &i->event;
 
-	host_sched_switch(&x->host, t, e, i->of_vcpu && thread_get(x, e->pid),
+	host_sched_switch(&x->host, time_of(x, i->t), e, i->of_vcpu && thread_get(x, e->pid),
 			  thread_get(x, e->pid2));
 }
 
-static void on_lost(struct perfetto *x, const struct host_instant *i, uint64_t t)
+static void on_lost(struct perfetto *x, const struct host_instant *i)
 {
 	struct host_cpu *c = &x->cpus[i->event.cpu];
 	uint64_t from = time_of(x, loss_since(&i->event, i->t, c->last));
 
 	if (i->event.cpu == VS_CPU_COLLECTOR)
 		return;
-	if (trace_has(&x->file, t))
+	if (trace_has(&x->file, time_of(x, i->t)))
 		host_sched_lost(&x->host, i->event.cpu);
 	loss_row_begin(&c->loss, from, ev_lost_count(&i->event));
 }
 
 /* An instant on the thread's track, with its fields. */
-static void on_shown(struct perfetto *x, const struct vs_event *e, uint64_t t)
+static void on_shown(struct perfetto *x, const struct vs_event *e, struct host_ns at)
 {
 	struct trace_event opened;
 	size_t n;
 	const struct event_field *fields;
+	uint64_t t;
 
-	if (!event_type_is(e->type, EVENT_EVIDENCE) || e->pid <= 0 || !trace_has(&x->file, t))
+	if (!event_type_is(e->type, EVENT_EVIDENCE) || e->pid <= 0)
+		return;
+	t = time_of(x, at);
+	if (!trace_has(&x->file, t))
 		return;
 	fields = event_fields(e->type, &n);
 	opened = trace_event_open(&x->file, t, tasks_track(&x->tasks, e->pid), EVENT_INSTANT,
@@ -222,20 +230,21 @@ static void on_shown(struct perfetto *x, const struct vs_event *e, uint64_t t)
 static void on_host_instant(void *context, const struct host_instant *i)
 {
 	struct perfetto *x = context;
-	uint64_t t = time_of(x, i->t);
 
+	if (!x->begun)
+		begin(x, i->t);
 	x->host_end = i->t;
 	chosen_rows_event(&x->chosen, VS_SOURCE_HOST, &i->event, i->t, i->err_ns);
 	switch (i->event.type) {
 	case VS_EVENT_LOST:
-		on_lost(x, i, t);
+		on_lost(x, i);
 		return;
 	case VS_EVENT_SCHED_SWITCH:
-		on_switch(x, i, t);
+		on_switch(x, i);
 		break;
 	case VS_EVENT_SCHED_WAKEUP:
 	case VS_EVENT_SCHED_WAKEUP_NEW:
-		host_sched_waking(&x->host, t, &i->event);
+		host_sched_waking(&x->host, time_of(x, i->t), &i->event);
 		break;
 	case VS_EVENT_TASK_NAME:
 		tasks_named(&x->tasks, TRACE_MACHINE_HOST, &i->event);
@@ -243,18 +252,18 @@ static void on_host_instant(void *context, const struct host_instant *i)
 	case VS_EVENT_KVM_ENTRY:
 	case VS_EVENT_KVM_EXIT:
 	case VS_EVENT_KVM_USERSPACE_EXIT:
-		on_kvm(x, i, t);
+		on_kvm(x, i);
 		break;
 	default:
 		if (!i->of_vcpu || has_vcpu(x, i->vm, i->vcpu))
-			on_shown(x, &i->event, t);
+			on_shown(x, &i->event, i->t);
 		break;
 	}
 	if (i->event.cpu != VS_CPU_COLLECTOR) {
 		struct host_cpu *c = &x->cpus[i->event.cpu];
 
 		if (c->loss.open)
-			loss_row_end(&x->losses, &c->loss, t, "host", i->event.cpu);
+			loss_row_end(&x->losses, &c->loss, time_of(x, i->t), "host", i->event.cpu);
 		c->last = i->t;
 	}
 }
@@ -279,7 +288,6 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 	struct perfetto *x = context;
 	struct guest_row *r;
 	struct thread *v;
-	uint32_t vcpu;
 
 	if (!x->begun)
 		begin(x, i->t);
@@ -298,9 +306,7 @@ static void on_guest_instant(void *context, const struct guest_instant *i)
 			       ev_lost_count(&i->event));
 		return;
 	}
-	v = model_vcpu_of_guest_cpu(x->model, i->vm, i->event.cpu, &vcpu)
-		    ? NULL
-		    : thread_of_vcpu(x, i->vm, vcpu);
+	v = i->has_vcpu ? thread_of_vcpu(x, i->vm, i->vcpu) : NULL;
 	if (v)
 		v->guest_cpu = i->event.cpu;
 	if (!r)
@@ -368,7 +374,8 @@ static int parts_init(struct perfetto *x, const struct event_choices *pairs, FIL
 	if (!err)
 		err = tasks_init(&x->tasks, x->model, &x->file);
 	x->losses = (struct loss_rows){.file = &x->file};
-	x->host = (struct host_sched){.tasks = &x->tasks, .file = &x->file};
+	x->host =
+		(struct host_sched){.tasks = &x->tasks, .file = &x->file, .boottime = &x->boottime};
 	x->slices = (struct vcpu_slices){
 		.file = &x->file, .tasks = &x->tasks, .boottime = &x->boottime};
 	x->flows = (struct flows){
