@@ -156,19 +156,22 @@ static uint32_t slot_give(struct lru *l, uint64_t key, uint32_t bucket)
 	return slot;
 }
 
+void lru_renew(struct lru *l, uint32_t slot)
+{
+	unlink_entry(l, slot);
+	link_newest(l, slot);
+}
+
 uint32_t lru_touch(struct lru *l, uint64_t key, bool *fresh)
 {
-	uint32_t *recent = &l->recent[key % LRU_RECENT], bucket;
+	const uint32_t bucket = find_bucket(l, key);
+	uint32_t slot = l->buckets[bucket] - 1;
 
-	*fresh = false;
-	if (!lru_is_recent(l, key)) {
-		bucket = find_bucket(l, key);
-		*fresh = !l->buckets[bucket];
-		*recent = *fresh ? slot_give(l, key, bucket) : l->buckets[bucket] - 1;
-	}
-	if (*recent != l->newest) {
-		unlink_entry(l, *recent);
-		link_newest(l, *recent);
-	}
-	return *recent;
+	*fresh = !l->buckets[bucket];
+	if (*fresh)
+		slot = slot_give(l, key, bucket);
+	else if (slot != l->newest)
+		lru_renew(l, slot);
+	l->recent[key % LRU_RECENT] = slot;
+	return slot;
 }

@@ -40,6 +40,8 @@ void lru_fini(struct lru *l);
  * instead. */
 uint32_t lru_search(const struct lru *l, uint64_t key);
 uint32_t lru_touch(struct lru *l, uint64_t key, bool *fresh);
+/* The part of lru_put() that makes a slot the most recently used, which it is not yet. */
+void lru_renew(struct lru *l, uint32_t slot);
 
 static inline bool lru_is_recent(const struct lru *l, uint64_t key)
 {
@@ -60,9 +62,11 @@ static inline uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
 {
 	uint32_t slot = l->recent[key % LRU_RECENT];
 
-	if (slot != l->newest || !lru_is_recent(l, key))
+	if (!lru_is_recent(l, key))
 		return lru_touch(l, key, fresh);
 	*fresh = false;
+	if (slot != l->newest)
+		lru_renew(l, slot);
 	return slot;
 }
 
