@@ -99,25 +99,26 @@ static int tier_add(struct track *t, int level, const struct track_piece *piece)
 static int tier_push(struct track *t, int level, const struct track_piece *piece)
 {
 	struct track_tier *tier = &t->tiers[level];
-	struct track_piece oldest;
-	int err = tier_grow(tier, capacities[level]);
+	struct track_piece *oldest;
+	int err;
 
-	if (err)
+	if (tier->n < capacities[level]) {
+		err = tier_grow(tier, capacities[level]);
+		if (!err)
+			*tier_at(tier, tier->n++) = *piece;
 		return err;
-	if (tier->n == tier->capacity) {
-		oldest = *tier_at(tier, 0);
-		tier->first = (tier->first + 1) & (tier->capacity - 1);
-		tier->n--;
-		if (level + 1 < TRACK_TIERS)
-			err = tier_add(t, level + 1, &oldest);
-		else
-			t->forgot = true;
 	}
-	*tier_at(tier, tier->n++) = *piece;
-	/* When the ring is full, the next piece replaces the oldest, which has long left the cache.
-	 */
-	if (tier->n == tier->capacity)
-		__builtin_prefetch(tier_at(tier, PREFETCH_PIECES), 1);
+	/* The ring is full: the newest piece takes the place of the oldest. */
+	err = 0;
+	oldest = tier_at(tier, 0);
+	if (level + 1 < TRACK_TIERS)
+		err = tier_add(t, level + 1, oldest);
+	else
+		t->forgot = true;
+	*oldest = *piece;
+	tier->first = (tier->first + 1) & (tier->capacity - 1);
+	/* The next one to replace has long left the cache. */
+	__builtin_prefetch(tier_at(tier, PREFETCH_PIECES), 1);
 	return err;
 }
 
