@@ -61,7 +61,7 @@ static void queue_pop(struct queue *q)
 	q->count--;
 }
 
-static int queue_grow(struct queue *q)
+__attribute__((noinline)) static int queue_grow(struct queue *q)
 {
 	uint32_t capacity = q->capacity ? 2 * q->capacity : LANE_FIRST;
 	struct piece *items = malloc(capacity * sizeof(*items));
@@ -77,14 +77,12 @@ static int queue_grow(struct queue *q)
 	return 0;
 }
 
-/* 0, -ENOMEM, -ENOSPC. */
-static int queue_push(struct queue *q, struct piece p)
+/* Appends to a queue that is not full. 0 or -ENOMEM. */
+static inline int queue_push(struct queue *q, const struct piece *p)
 {
-	if (q->count == LANE_MAX)
-		return -ENOSPC;
 	if (q->count == q->capacity && queue_grow(q))
 		return -ENOMEM;
-	q->items[(q->head + q->count++) & (q->capacity - 1)] = p;
+	q->items[(q->head + q->count++) & (q->capacity - 1)] = *p;
 	return 0;
 }
 
@@ -104,7 +102,8 @@ static struct bill_task *task_get(struct bill *b, uint32_t vm, uint32_t boot, ui
 	return &b->tasks[slot];
 }
 
-static struct lane *lane_get(struct bill *b, uint32_t vm, uint16_t cpu)
+/* Returns NULL if there is no memory, or no room for one more VM. */
+__attribute__((noinline)) static struct lane *lane_new(struct bill *b, uint32_t vm, uint16_t cpu)
 {
 	struct bill_vm *v = NULL;
 
@@ -119,12 +118,19 @@ static struct lane *lane_get(struct bill *b, uint32_t vm, uint16_t cpu)
 		v->vm = vm;
 		b->vms[b->n_vms++] = v;
 	}
-	if (!v->lanes[cpu]) {
-		v->lanes[cpu] = calloc(1, sizeof(struct lane));
-		if (v->lanes[cpu])
-			*v->lanes[cpu] = (struct lane){.vm = vm, .cpu = cpu};
-	}
+	v->lanes[cpu] = calloc(1, sizeof(struct lane));
+	if (v->lanes[cpu])
+		*v->lanes[cpu] = (struct lane){.vm = vm, .cpu = cpu};
 	return v->lanes[cpu];
+}
+
+static inline struct lane *lane_get(struct bill *b, uint32_t vm, uint16_t cpu)
+{
+	for (size_t i = 0; i < b->n_vms; i++) {
+		if (b->vms[i]->vm == vm && b->vms[i]->lanes[cpu])
+			return b->vms[i]->lanes[cpu];
+	}
+	return lane_new(b, vm, cpu);
 }
 
 static void charge(struct bill *b, struct lane *l, int32_t pid, enum vcpu_state state, int64_t ns)
@@ -176,20 +182,26 @@ static void lane_join(struct bill *b, struct lane *l, bool final)
 	}
 }
 
-static void lane_push(struct bill *b, struct lane *l, struct queue *q, struct piece p)
+/* The queue is full. */
+__attribute__((noinline)) static void room_make(struct bill *b, struct lane *l, struct queue *q)
 {
-	int err = queue_push(q, p);
-
-	if (err == -ENOSPC && q == &l->guest) {
+	if (q == &l->guest)
 		lane_join(b, l, true);
-		err = queue_push(q, p);
-	} else if (err == -ENOSPC) { /* the guest says nothing: nobody to charge */
+	else /* the guest says nothing: nobody to charge */
 		queue_pop(q);
-		err = queue_push(q, p);
-	}
+}
+
+static inline void lane_push(struct bill *b, struct lane *l, struct queue *q, const struct piece *p)
+{
+	int err;
+
+	if (q->count == LANE_MAX)
+		room_make(b, l, q);
+	err = queue_push(q, p);
 	if (err)
 		b->base.error = err;
-	lane_join(b, l, false);
+	if (l->guest.count)
+		lane_join(b, l, false);
 }
 
 static void vcpu_span_take(void *context, const struct vcpu_span *span)
@@ -207,7 +219,7 @@ static void vcpu_span_take(void *context, const struct vcpu_span *span)
 	}
 	if (span->end.ns > l->covered.ns)
 		l->covered = span->end;
-	lane_push(b, l, &l->vcpu, (struct piece){span->begin, span->end, span->state, 0});
+	lane_push(b, l, &l->vcpu, &(struct piece){span->begin, span->end, span->state, 0});
 }
 
 static void guest_span_take(void *context, const struct guest_span *span)
@@ -223,7 +235,7 @@ static void guest_span_take(void *context, const struct guest_span *span)
 		b->base.error = -ENOMEM;
 		return;
 	}
-	lane_push(b, l, &l->guest, (struct piece){span->begin, span->end, span->pid, span->boot});
+	lane_push(b, l, &l->guest, &(struct piece){span->begin, span->end, span->pid, span->boot});
 }
 
 static void guest_instant_take(void *context, const struct guest_instant *instant)
