@@ -309,7 +309,7 @@ static void bill_finish(void *analysis)
 
 const struct bill_task *bill_task(const struct bill *b, size_t index)
 {
-	for (uint32_t slot = 0; slot < TASKS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&b->index); slot++) {
 		if (lru_used(&b->index, slot) && !index--)
 			return &b->tasks[slot];
 	}

@@ -176,8 +176,8 @@ static void exits_free(void *analysis)
 
 	if (!x)
 		return;
-	for (unsigned i = 0; x->reasons && i < REASONS_MAX; i++)
-		reason_clear(&x->reasons[i]);
+	for (uint32_t slot = 0; slot < lru_slots(&x->reason_index); slot++)
+		reason_clear(&x->reasons[slot]);
 	lru_fini(&x->reason_index);
 	lru_fini(&x->total_index);
 	lru_fini(&x->vcpu_index);
@@ -219,7 +219,7 @@ static void exits_clear(void *analysis)
 
 const struct exit_reason *exits_reason(const struct exits *x, size_t index)
 {
-	for (uint32_t slot = 0; slot < REASONS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&x->reason_index); slot++) {
 		if (lru_used(&x->reason_index, slot) && !index--)
 			return &x->reasons[slot];
 	}

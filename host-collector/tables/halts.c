@@ -95,8 +95,8 @@ static void halts_free(void *analysis)
 
 	if (!h)
 		return;
-	for (unsigned i = 0; h->vcpus && i < VCPUS_MAX; i++)
-		histogram_fini(&h->vcpus[i].lengths);
+	for (uint32_t slot = 0; slot < lru_slots(&h->index); slot++)
+		histogram_fini(&h->vcpus[slot].lengths);
 	lru_fini(&h->index);
 	free(h->vcpus);
 	free(h);
@@ -125,7 +125,7 @@ static void halts_clear(void *analysis)
 {
 	struct halts *h = analysis;
 
-	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&h->index); slot++) {
 		struct halts_vcpu *v = &h->vcpus[slot];
 		struct halts_vcpu kept = {.vm = v->vm,
 					  .vcpu = v->vcpu,
@@ -141,7 +141,7 @@ static void halts_clear(void *analysis)
 
 const struct halts_vcpu *halts_vcpu(const struct halts *h, size_t index)
 {
-	for (uint32_t slot = 0; slot < VCPUS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&h->index); slot++) {
 		const struct halts_vcpu *v = &h->vcpus[slot];
 
 		if (lru_used(&h->index, slot) && (v->lengths.count || v->migrations) && !index--)

@@ -120,8 +120,8 @@ static void interrupts_free(void *analysis)
 
 	if (!x)
 		return;
-	for (unsigned i = 0; x->sources && i < SOURCES_MAX; i++)
-		source_clear(&x->sources[i]);
+	for (uint32_t slot = 0; slot < lru_slots(&x->index); slot++)
+		source_clear(&x->sources[slot]);
 	lru_fini(&x->index);
 	lru_fini(&x->window_index);
 	free(x->sources);
@@ -151,7 +151,7 @@ static void interrupts_clear(void *analysis)
 	struct interrupts *x = analysis;
 
 	lru_clear(&x->index);
-	for (uint32_t slot = 0; slot < WINDOWS_MAX; slot++)
+	for (uint32_t slot = 0; slot < lru_slots(&x->window_index); slot++)
 		x->windows[slot].count = 0;
 }
 
@@ -159,7 +159,7 @@ static void interrupts_finish(void *analysis)
 {
 	struct interrupts *x = analysis;
 
-	for (uint32_t slot = 0; slot < WINDOWS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&x->window_index); slot++) {
 		if (lru_used(&x->window_index, slot))
 			window_close(x, &x->windows[slot]);
 	}
@@ -167,7 +167,7 @@ static void interrupts_finish(void *analysis)
 
 const struct interrupt_source *interrupts_source(const struct interrupts *x, size_t index)
 {
-	for (uint32_t slot = 0; slot < SOURCES_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&x->index); slot++) {
 		if (lru_used(&x->index, slot) && !index--)
 			return &x->sources[slot];
 	}

@@ -156,7 +156,7 @@ static void page_faults_clear(void *analysis)
 
 const struct page_faults_range *page_faults_range(const struct page_faults *f, size_t index)
 {
-	for (uint32_t slot = 0; slot < RANGES_MAX; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&f->index); slot++) {
 		if (lru_used(&f->index, slot) && !index--)
 			return &f->ranges[slot];
 	}

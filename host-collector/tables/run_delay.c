@@ -180,8 +180,8 @@ static void run_delay_free(void *analysis)
 
 	if (!r)
 		return;
-	for (unsigned i = 0; r->vcpus && i < TABLE_ITEMS; i++)
-		vcpu_clear(&r->vcpus[i]);
+	for (uint32_t slot = 0; slot < lru_slots(&r->vcpu_index); slot++)
+		vcpu_clear(&r->vcpus[slot]);
 	lru_fini(&r->vcpu_index);
 	lru_fini(&r->pcpu_index);
 	lru_fini(&r->holder_index);
@@ -218,7 +218,7 @@ static void run_delay_clear(void *analysis)
 {
 	struct run_delay *r = analysis;
 
-	for (uint32_t slot = 0; slot < TABLE_ITEMS; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(&r->vcpu_index); slot++) {
 		struct run_delay_vcpu *v = &r->vcpus[slot];
 
 		v->seen = false;
@@ -229,16 +229,16 @@ static void run_delay_clear(void *analysis)
 			v->waits[c] = (struct histogram){0};
 		}
 	}
+	memset(r->holders, 0, lru_slots(&r->holder_index) * sizeof(*r->holders));
 	lru_clear(&r->pcpu_index);
 	lru_clear(&r->holder_index);
 	lru_clear(&r->others_index);
-	memset(r->holders, 0, TABLE_ITEMS * sizeof(*r->holders));
 }
 
 /* The slot of the index-th key in use; if there are fewer, reduces *index by their number. */
 static uint32_t slot_at(const struct lru *l, size_t *index)
 {
-	for (uint32_t slot = 0; slot < TABLE_ITEMS; slot++) {
+	for (uint32_t slot = 0; slot < lru_slots(l); slot++) {
 		if (lru_used(l, slot) && !(*index)--)
 			return slot;
 	}

@@ -218,8 +218,8 @@ static void task_waits_free(void *analysis)
 
 	if (!x)
 		return;
-	for (unsigned i = 0; x->tasks && i < TASKS_MAX; i++)
-		counts_clear(&x->tasks[i].counts);
+	for (uint32_t slot = 0; slot < lru_slots(&x->index); slot++)
+		counts_clear(&x->tasks[slot].counts);
 	lru_fini(&x->index);
 	free(x->tasks);
 	free(x);

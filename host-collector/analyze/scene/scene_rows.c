@@ -133,8 +133,8 @@ int scene_rows_init(struct scene_rows *r, struct model *m)
 
 void scene_rows_fini(struct scene_rows *r)
 {
-	for (size_t i = 0; r->tracks && i < SCENE_TRACKS_MAX; i++)
-		track_fini(&r->tracks[i]);
+	for (uint32_t slot = 0; slot < lru_slots(&r->index); slot++)
+		track_fini(&r->tracks[slot]);
 	lru_fini(&r->index);
 	free(r->tracks);
 }
