@@ -2,11 +2,12 @@
 #include "host-collector/model/worker.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "host-collector/util/relay.h"
 
-enum { CHUNK_ITEMS = 256 };
+enum { CHUNK_BYTES = 24576 };
 
 /* X(callback, condition): callbacks whose argument can be copied as it is, and when a copy is
  * wanted. */
@@ -38,9 +39,11 @@ struct item {
 	};
 };
 
+/* Items of different sizes, one behind the other: the other thread reads each byte from this
+ * thread's cache, so the room that small items do not need would cost time. */
 struct chunk {
-	size_t n;
-	struct item items[CHUNK_ITEMS];
+	size_t bytes; /* in use */
+	_Alignas(struct item) uint8_t items[CHUNK_BYTES + sizeof(struct item)];
 };
 
 struct worker {
@@ -56,7 +59,14 @@ struct worker {
 	struct chunk chunks[RELAY_CHUNKS];
 };
 
-static void item_emit(struct worker *a, const struct item *item)
+/* The size of an item with this member. */
+#define ITEM_BYTES(member)                                                                         \
+	((offsetof(struct item, member) + sizeof(((struct item *)0)->member) +                     \
+	  _Alignof(struct item) - 1) /                                                             \
+	 _Alignof(struct item) * _Alignof(struct item))
+
+/* Returns the item's size. */
+static size_t item_emit(struct worker *a, const struct item *item)
 {
 	const struct audiences *to = &a->audiences;
 
@@ -64,22 +74,23 @@ static void item_emit(struct worker *a, const struct item *item)
 #define X(callback, ...)                                                                           \
 	case ITEM_##callback:                                                                      \
 		EMIT(to, callback, &item->callback);                                               \
-		break;
+		return ITEM_BYTES(callback);
 		COPIED(X)
 #undef X
 	case ITEM_vcpu_span:
 		EMIT(to, vcpu_span, &item->vcpu_span);
-		break;
+		return ITEM_BYTES(vcpu_span);
 	case ITEM_holder:
 		crowd_add(&a->crowd, &item->holder);
-		break;
+		return ITEM_BYTES(holder);
 	case ITEM_guest_clock:
 		EMIT(to, guest_clock, &item->guest_clock);
-		break;
+		return ITEM_BYTES(guest_clock);
 	case ITEM_advance:
 		EMIT(to, advance, item->advance);
-		break;
+		return ITEM_BYTES(advance);
 	}
+	return CHUNK_BYTES; /* there is no other kind */
 }
 
 static void *items_emit(void *context)
@@ -90,9 +101,9 @@ static void *items_emit(void *context)
 	while (relay_await(&a->relay, &index)) {
 		struct chunk *c = &a->chunks[index];
 
-		for (size_t i = 0; i < c->n; i++)
-			item_emit(a, &c->items[i]);
-		c->n = 0;
+		for (size_t at = 0; at < c->bytes;)
+			at += item_emit(a, (const struct item *)&c->items[at]);
+		c->bytes = 0;
 		relay_return(&a->relay);
 	}
 	return NULL;
@@ -105,14 +116,16 @@ static struct item *item_begin(struct worker *a)
 {
 	struct chunk *c = &a->chunks[relay_filled(&a->relay)];
 
-	return &c->items[c->n];
+	return (struct item *)&c->items[c->bytes];
 }
 
-static void item_end(struct worker *a)
+/* Completes an item of this size. */
+static inline void item_end(struct worker *a, size_t bytes)
 {
 	struct chunk *c = &a->chunks[relay_filled(&a->relay)];
 
-	if (++c->n == CHUNK_ITEMS)
+	c->bytes += bytes;
+	if (c->bytes >= CHUNK_BYTES)
 		relay_publish(&a->relay);
 }
 
@@ -130,7 +143,7 @@ static void item_end(struct worker *a)
 		}                                                                                  \
 		item->kind = ITEM_##what;                                                          \
 		item->what = *emitted;                                                             \
-		item_end(a);                                                                       \
+		item_end(a, ITEM_BYTES(what));                                                     \
 	}
 COPIED(X)
 #undef X
@@ -139,30 +152,31 @@ COPIED(X)
 static void on_vcpu_span(void *context, const struct vcpu_span *emitted)
 {
 	struct worker *a = context;
-	struct vcpu_span span = *emitted;
+	const uint64_t first = a->n_holders;
+	uint32_t n = 0; /* unknown, unless they are kept */
 	struct item *item;
 
 	if (a->paused) {
 		EMIT(&a->audiences, vcpu_span, emitted);
 		return;
 	}
-	span.crowd = &a->crowd;
-	span.crowd_first = a->n_holders;
-	span.n_crowd = 0; /* unknown, unless they are kept */
 	/* The ring loses the oldest first: if the first is kept, all are. */
-	if (crowd_at(emitted->crowd, emitted->crowd_first))
-		span.n_crowd = emitted->n_crowd;
-	for (uint32_t i = 0; i < span.n_crowd; i++) {
+	if (emitted->n_crowd && crowd_at(emitted->crowd, emitted->crowd_first))
+		n = emitted->n_crowd;
+	for (uint32_t i = 0; i < n; i++) {
 		item = item_begin(a);
 		item->kind = ITEM_holder;
 		item->holder = *crowd_at(emitted->crowd, emitted->crowd_first + i);
-		item_end(a);
+		item_end(a, ITEM_BYTES(holder));
 	}
-	a->n_holders += span.n_crowd;
+	a->n_holders += n;
 	item = item_begin(a);
 	item->kind = ITEM_vcpu_span;
-	item->vcpu_span = span;
-	item_end(a);
+	item->vcpu_span = *emitted;
+	item->vcpu_span.crowd = &a->crowd;
+	item->vcpu_span.crowd_first = first;
+	item->vcpu_span.n_crowd = n;
+	item_end(a, ITEM_BYTES(vcpu_span));
 }
 
 static void on_guest_clock(void *context, const struct guest_clock_reading *emitted)
@@ -176,7 +190,7 @@ static void on_guest_clock(void *context, const struct guest_clock_reading *emit
 	}
 	item->kind = ITEM_guest_clock;
 	item->guest_clock = *emitted;
-	item_end(a);
+	item_end(a, ITEM_BYTES(guest_clock));
 }
 
 static void on_advance(void *context, struct host_ns now)
@@ -190,14 +204,14 @@ static void on_advance(void *context, struct host_ns now)
 	}
 	item->kind = ITEM_advance;
 	item->advance = now;
-	item_end(a);
+	item_end(a, ITEM_BYTES(advance));
 }
 
 void worker_await(struct worker *a)
 {
 	if (a->paused)
 		return;
-	if (a->chunks[relay_filled(&a->relay)].n)
+	if (a->chunks[relay_filled(&a->relay)].bytes)
 		relay_publish(&a->relay);
 	relay_settle(&a->relay);
 }
