@@ -166,9 +166,12 @@ static void stages_count(struct chains *x, struct chain_group *g, const struct c
 	for (int s = 0; s < CHAIN_STAGE_COUNT; s++) {
 		if (!chain_stage_ns(c, (enum chain_stage)s, &ns))
 			continue;
-		g->negative += ns < 0;
-		g->beyond += ns < -stage_err_ns(c, (enum chain_stage)s);
-		if (histogram_add(&g->stages[s], ns < 0 ? 0 : (uint64_t)ns))
+		if (ns < 0) {
+			g->negative++;
+			g->beyond += ns < -stage_err_ns(c, (enum chain_stage)s);
+			ns = 0;
+		}
+		if (histogram_add(&g->stages[s], (uint64_t)ns))
 			x->error = -ENOMEM;
 	}
 }
