@@ -72,20 +72,6 @@ static void line_set(struct boottime *b, const struct boottime_point *from,
 	b->oldest = (b->oldest + 1) % BOOTTIME_LINES;
 }
 
-/* Converts a time `ns` after the begin of the line. Rounds the gain down, as the division of the
- * products does: the estimate is at most 1 too large or too small. */
-static uint64_t on_line(const struct boottime_line *l, int64_t ns)
-{
-	int64_t gain = (int64_t)((double)ns * l->gain_rate);
-	int64_t rest = ns * l->gain_ns - gain * l->length_ns;
-
-	if (rest < 0)
-		gain--;
-	else if (rest >= l->length_ns)
-		gain++;
-	return (uint64_t)(l->begin.boot_ns + ns + gain);
-}
-
 static uint64_t elsewhere(struct boottime *b, struct host_ns t)
 {
 	const struct boottime_point *from, *to;
@@ -110,14 +96,16 @@ static uint64_t elsewhere(struct boottime *b, struct host_ns t)
 	return boot < 0 ? 0 : (uint64_t)boot;
 }
 
-uint64_t boottime_of(struct boottime *b, struct host_ns t)
+uint64_t boottime_search(struct boottime *b, struct host_ns t)
 {
-	for (size_t i = 0; i < BOOTTIME_LINES; i++) {
+	for (unsigned i = 0; i < BOOTTIME_LINES; i++) {
 		const struct boottime_line *l = &b->lines[i];
 		const uint64_t ns = (uint64_t)t.ns - (uint64_t)l->begin.host_ns;
 
-		if (ns < (uint64_t)l->length_ns)
-			return on_line(l, (int64_t)ns);
+		if (ns < (uint64_t)l->length_ns) {
+			b->last = i;
+			return boottime_on_line(l, (int64_t)ns);
+		}
 	}
 	return elsewhere(b, t);
 }
