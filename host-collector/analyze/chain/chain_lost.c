@@ -76,15 +76,26 @@ void chain_vcpu_halted(struct chain_vcpu *v, struct host_ns from, struct host_ns
 
 void chain_vcpu_sweep(struct chain_vcpu *v, struct host_ns now, bool idle)
 {
+	struct host_ns oldest = now;
+
 	chain_vcpu_now(v, now);
+	/* Most vCPUs have no pending interrupt. Their open chains are rarely in a cache, and need
+	 * no look until one of them is too old. */
+	if (!v->n_accepted && now.ns <= v->none_old_until.ns)
+		return;
 	for (uint32_t left = v->in_use; left; left &= left - 1) {
 		struct chain_open *o = &v->open[__builtin_ctz(left)];
 
-		if (chain_slot(v, v->accepted[o->c.vector]) == o && !o->torn)
+		if (chain_slot(v, v->accepted[o->c.vector]) == o && !o->torn) {
 			lost_check(v, o, now, idle);
-		else if (now.ns - o->last.ns > KEEP_NS)
+		} else if (now.ns - o->last.ns > KEEP_NS) {
 			chain_open_close(v, o, false);
+			continue;
+		}
+		if (o->last.ns < oldest.ns)
+			oldest = o->last;
 	}
+	v->none_old_until.ns = oldest.ns + KEEP_NS;
 }
 
 /* A chain that is still pending is neither handled nor closed. If it is lost, it is reported up to

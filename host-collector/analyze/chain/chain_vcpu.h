@@ -136,7 +136,9 @@ struct chain_vcpu {
 	uint64_t handled[CHAIN_VECTORS / 64]; /* bitmap of vectors that had a handler */
 	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open; 0: none */
 	unsigned n_accepted;
-	uint32_t in_use;     /* bitmap of the open chains: the places of most vCPUs are all free */
+	uint32_t in_use; /* bitmap of the open chains: the places of most vCPUs are all free */
+	/* No open chain without a pending interrupt is old enough to be closed until then. */
+	struct host_ns none_old_until;
 	struct chain_plain { /* the newest accept, by kvm_apic_accept_irq */
 		struct host_ns t;
 		int32_t raiser;
