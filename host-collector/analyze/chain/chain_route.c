@@ -81,7 +81,8 @@ static struct chain_vcpu *vcpu_search(struct chain_route *r, uint32_t vm, uint32
 		r->handlers_alone += r->vcpus[slot]->handlers_alone;
 		chain_vcpu_finish(r->vcpus[slot], model_now(r->model));
 	} else {
-		r->vcpus[slot] = malloc(sizeof(struct chain_vcpu));
+		r->vcpus[slot] =
+			aligned_alloc(_Alignof(struct chain_vcpu), sizeof(struct chain_vcpu));
 	}
 	if (!r->vcpus[slot]) {
 		lru_remove(&r->index, slot);

@@ -104,74 +104,80 @@ struct chain_alone {
 	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* chain_vcpu.clock_ns at `t` */
 };
 
+/* The members that most events read or change come first: they are in few cache lines, what a sweep
+ * needs of most vCPUs is in one. With many vCPUs, the rest does not fit into a cache. */
 struct chain_vcpu {
 	uint32_t vm, vcpu;
 	uint16_t pcpu;
-	enum chain_where where;
-	struct host_ns since;                /* begin of `where` */
-	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* time spent in each before `since` */
-	struct chain_move {                  /* earlier values of `where` and `since` */
-		struct host_ns since;
-		enum chain_where where;
-	} moves[CHAIN_MOVES];
-	uint64_t n_moves; /* number of all moves; the newest CHAIN_MOVES are kept */
-	bool woken_known; /* the thread was woken and has not entered the guest since */
-	bool woken_spent; /* an accepted interrupt explains the wake-up */
-	struct host_ns woken, scheduled;
-	int64_t woken_clock_ns[CHAIN_WHERE_COUNT];
 	bool injects;          /* KVM emits injections */
 	bool takes_uninjected; /* some interrupts that are not posted have no injection */
 	bool handlers_counted; /* the guest aggregates short handlers (level summary) */
 	bool agent;            /* the guest's events arrive */
-	struct host_ns guest_first, guest_last; /* its first and newest event */
-	uint64_t progress;                      /* number of guest events that need interrupts on */
-	/* Earliest possible time of the newest task switch or softirq. */
-	struct host_ns progress_since;
-	uint32_t guest_err_ns;    /* bound on the error of its newest events */
-	struct host_ns gap_until; /* a gap may hide the handler of a chain that begins before */
-	uint64_t guest_seen;      /* number of the guest's events */
-	uint64_t guest_gap;       /* 1 + guest_seen at the last gap; 0: no gap */
-	uint64_t exit_seen;       /* guest_seen at the newest exit of a handler */
-	uint64_t timers[CHAIN_VECTORS / 64];  /* bitmap of vectors that a timer used */
-	uint64_t handled[CHAIN_VECTORS / 64]; /* bitmap of vectors that had a handler */
-	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open; 0: none */
-	unsigned n_accepted;
-	uint32_t in_use; /* bitmap of the open chains: the places of most vCPUs are all free */
+	bool woken_known;      /* the thread was woken and has not entered the guest since */
+	bool woken_spent;      /* an accepted interrupt explains the wake-up */
+	uint32_t in_use;       /* bitmap of the open chains */
+	unsigned n_accepted, n_deferred;
+	enum chain_where where;
 	/* No open chain without a pending interrupt is old enough to be closed until then. */
 	struct host_ns none_old_until;
+	struct host_ns since; /* begin of `where` */
+	uint64_t n_moves;     /* number of all moves; the newest CHAIN_MOVES are kept */
+	uint64_t progress;    /* number of guest events that need interrupts on */
+
+	int64_t clock_ns[CHAIN_WHERE_COUNT]; /* time spent in each before `since` */
+	/* Earliest possible time of the newest task switch or softirq. */
+	struct host_ns progress_since;
+	struct host_ns guest_first, guest_last; /* its first and newest event */
+
+	struct host_ns gap_until;    /* a gap may hide the handler of a chain that begins before */
+	uint64_t guest_seen;         /* number of the guest's events */
+	uint64_t guest_gap;          /* 1 + guest_seen at the last gap; 0: no gap */
+	uint64_t exit_seen;          /* guest_seen at the newest exit of a handler */
+	struct chain_open *entering; /* injected; its VM-entry follows */
+	struct chain_open *handling; /* its handler runs */
+	struct chain_open *leaving;  /* its handler has ended; softirqs may follow */
+	struct chain_open *softirq;  /* its softirq runs */
+
+	struct chain_open *newest; /* the last that was handled */
+	/* Newest exit of a handler; newest one before the last entry. */
+	struct host_ns exit_last, exit_before;
+	struct host_ns tick;  /* begin of the newest timer's handler */
+	uint64_t n_delivered; /* chains with injection and handler */
+	/* Smoothed time from injection to handler, and its deviation (as in RFC 6298). Includes the
+	 * clocks' error. */
+	int64_t delivery_ns, delivery_varies_ns;
+	uint32_t guest_err_ns; /* bound on the error of its newest events */
+	unsigned n_alone;      /* number of all handlers alone; the newest CHAIN_ALONE are kept */
+
 	struct chain_plain { /* the newest accept, by kvm_apic_accept_irq */
 		struct host_ns t;
 		int32_t raiser;
 		uint8_t vector;
 	} plain;
+	const struct chain_listeners *listeners;
+	uint64_t handlers_alone;              /* handlers whose interrupt was not observed */
+	uint64_t handled[CHAIN_VECTORS / 64]; /* bitmap of vectors that had a handler */
+	uint64_t timers[CHAIN_VECTORS / 64];  /* bitmap of vectors that a timer used */
+	struct host_ns woken, scheduled;
+	int64_t woken_clock_ns[CHAIN_WHERE_COUNT];
+	uint8_t accepted[CHAIN_VECTORS], served[CHAIN_VECTORS]; /* 1 + index into open; 0: none */
+	struct chain_move { /* earlier values of `where` and `since` */
+		struct host_ns since;
+		enum chain_where where;
+	} moves[CHAIN_MOVES];
 	struct chain_open open[CHAIN_OPEN_MAX];
-	struct chain_open *entering; /* injected; its VM-entry follows */
-	struct chain_open *handling; /* its handler runs */
-	struct chain_open *leaving;  /* its handler has ended; softirqs may follow */
-	struct chain_open *softirq;  /* its softirq runs */
-	struct chain_open *newest;   /* the last that was handled */
-	struct chain_irq {           /* the vector of an irq, with the number of confirmations */
+	struct chain_irq { /* the vector of an irq, with the number of confirmations */
 		bool used;
 		uint32_t irq;
 		uint8_t vector, trust;
 	} irqs[CHAIN_IRQS];
+	unsigned n_raisers;
 	struct chain_raiser { /* a task whose VM is unknown */
 		int32_t pid;
 		uint8_t vector, handled; /* handled: newest interrupts without delay */
 	} raisers[CHAIN_RAISERS];
-	unsigned n_raisers;
 	struct chain_alone alone[CHAIN_ALONE];
-	unsigned n_alone, n_deferred;
-	/* Newest exit of a handler; newest one before the last entry. */
-	struct host_ns exit_last, exit_before;
-	uint64_t n_delivered; /* chains with injection and handler */
-	/* Smoothed time from injection to handler, and its deviation (as in RFC 6298). Includes the
-	 * clocks' error. */
-	int64_t delivery_ns, delivery_varies_ns;
-	struct host_ns tick;     /* begin of the newest timer's handler */
-	uint64_t handlers_alone; /* handlers whose interrupt was not observed */
-	const struct chain_listeners *listeners;
-};
+} __attribute__((aligned(64)));
 
 struct chain_accept {
 	uint8_t vector;
