@@ -8,7 +8,7 @@
 #include "host-collector/analyze/scene/track.h"
 #include "host-collector/util/lru.h"
 
-enum { ROWS_MAX = 512, PENDING_MAX = 64, KNOWN_BITS = 8 };
+enum { ROWS_MAX = 512, PENDING_MAX = 64, KNOWN_BITS = 11 };
 /* A vCPU's span may arrive this much later than it ended. */
 #define SETTLED_NS (MODEL_HOLD_NS + 100000000ll)
 
