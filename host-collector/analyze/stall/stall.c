@@ -13,11 +13,11 @@
 
 struct stall_vm *stall_vm_search(struct stall_detector *d, uint32_t vm)
 {
-	struct stall_vm *v;
+	struct stall_vm *v, **known = &d->known[vm % MODEL_VMS_MAX];
 
 	for (size_t i = 0; i < d->n_vms; i++) {
 		if (d->vms[i]->vm == vm)
-			return d->last = d->vms[i];
+			return *known = d->vms[i];
 	}
 	v = d->n_vms < MODEL_VMS_MAX ? calloc(1, sizeof(*v)) : NULL;
 	if (!v)
@@ -30,7 +30,7 @@ struct stall_vm *stall_vm_search(struct stall_detector *d, uint32_t vm)
 		return NULL;
 	}
 	d->vms[d->n_vms++] = v;
-	return d->last = v;
+	return *known = v;
 }
 
 struct stall_track *stall_track_new(struct stall_vm *v, uint16_t cpu)

@@ -110,7 +110,7 @@ struct stall_detector {
 	uint64_t dropped;
 	size_t n_vms;
 	struct stall_vm *vms[MODEL_VMS_MAX];
-	struct stall_vm *last; /* found last; NULL: none */
+	struct stall_vm *known[MODEL_VMS_MAX]; /* found last, by vm % MODEL_VMS_MAX; NULL: none */
 };
 
 /* stall_vm_get() and stall_track_get() find or add a VM, a track. They return NULL if there are too
@@ -121,7 +121,9 @@ struct stall_track *stall_track_new(struct stall_vm *v, uint16_t cpu);
 
 static inline struct stall_vm *stall_vm_get(struct stall_detector *d, uint32_t vm)
 {
-	return d->last && d->last->vm == vm ? d->last : stall_vm_search(d, vm);
+	struct stall_vm *known = d->known[vm % MODEL_VMS_MAX];
+
+	return known && known->vm == vm ? known : stall_vm_search(d, vm);
 }
 
 static inline struct stall_track *stall_track_get(struct stall_vm *v, uint16_t cpu)
