@@ -12,10 +12,15 @@ enum { LOST_MANY = 1 << 20 }; /* the largest number that matters; also stands fo
 
 struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid)
 {
-	uint32_t slot = LRU_NONE;
+	struct vm_vcpu *likely;
+	uint32_t slot;
 
-	if (m->thread_bits[thread_word(tid)] & thread_bit(tid))
-		slot = lru_find(&m->threads, (uint32_t)tid);
+	if (!(m->thread_bits[thread_word(tid)] & thread_bit(tid)))
+		return NULL;
+	likely = m->by_bit[(uint32_t)tid % THREAD_BITS];
+	if (likely && likely->v.tid == tid)
+		return &likely->v;
+	slot = lru_find(&m->threads, (uint32_t)tid);
 	return slot == LRU_NONE ? NULL : &m->by_thread[slot]->v;
 }
 

@@ -51,6 +51,9 @@ struct model {
 	/* Bit tid % THREAD_BITS of each vCPU thread so far. Most events of the host are of other
 	 * threads: they need no search. */
 	uint64_t thread_bits[THREAD_BITS / 64];
+	/* The vCPU whose thread was announced last of those with the same bit; NULL: none, or it is
+	 * gone. It saves most searches. */
+	struct vm_vcpu *by_bit[THREAD_BITS];
 	struct names names; /* names of the host's tasks */
 	struct cgroups_known cgroups;
 	struct origins origins;

@@ -247,6 +247,8 @@ static void vcpu_retire(struct model *m, struct vm *vm, size_t position)
 	if (cpu >= 0)
 		guest_cpu_end(m, vm, (uint16_t)cpu);
 	waiter_unlink(v);
+	if (m->by_bit[(uint32_t)v->tid % THREAD_BITS] == vm->vcpus[position])
+		m->by_bit[(uint32_t)v->tid % THREAD_BITS] = NULL;
 	if (slot != LRU_NONE && &m->by_thread[slot]->v == v)
 		lru_remove(&m->threads, slot);
 	vm_vcpu_remove(vm, position);
@@ -274,6 +276,7 @@ static int vcpu_announce(struct model *m, struct vm *vm, const struct message_vm
 		slot = lru_put(&m->threads, (uint32_t)thread->tid, &fresh);
 		m->by_thread[slot] = vv;
 		m->thread_bits[thread_word(thread->tid)] |= thread_bit(thread->tid);
+		m->by_bit[(uint32_t)thread->tid % THREAD_BITS] = vv;
 	}
 	vv->apic_id_known = thread->apic_id_known;
 	vv->apic_id = thread->apic_id;
