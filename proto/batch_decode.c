@@ -359,6 +359,32 @@ static int jump_next(struct batch_decoder *d, struct wire_batch *m, size_t least
 	return *out >= least && *out < m->type.n ? 0 : -EBADMSG;
 }
 
+/* Builds the events `from` to `until` - 1, whose sequence numbers are consecutive from `seq` on.
+ * *time: of the event before. Returns 0 or -EBADMSG. */
+static int events_build(struct batch_decoder *d, struct wire_batch *m, size_t from, size_t until,
+			uint32_t seq, uint64_t *time)
+{
+	const uint16_t cpu = (uint16_t)m->cpu;
+
+	for (size_t i = from; i < until; i++) {
+		struct vs_event *event = &d->events[i];
+		const uint64_t high = packed_take(d, &m->time_high);
+		const uint64_t delta = high << 8 | m->time_low.at[i];
+
+		if (high > UINT64_MAX >> 8 || delta > UINT64_MAX - *time)
+			return -EBADMSG;
+		*time += delta;
+		event->time = *time;
+		event->seq = seq++;
+		event->cpu = cpu;
+		if (d->slot_of[i])
+			decoder_take(d, event, d->slot_of[i]);
+		else
+			fields_clear(event);
+	}
+	return 0;
+}
+
 static int decoder_build(struct batch_decoder *d, struct wire_batch *m)
 {
 	uint64_t time = m->base_time;
@@ -367,25 +393,16 @@ static int decoder_build(struct batch_decoder *d, struct wire_batch *m)
 	int err = jump_next(d, m, 0, &jump);
 
 	predictor_reset(&d->predictor, type_slots_used(&d->slots));
-	for (size_t i = 0; i < m->type.n && !err; i++) {
-		struct vs_event *event = &d->events[i];
-		const uint64_t high = packed_take(d, &m->time_high);
-		const uint64_t delta = high << 8 | m->time_low.at[i];
-
-		if (high > UINT64_MAX >> 8 || delta > UINT64_MAX - time)
-			return -EBADMSG;
-		time += delta;
+	for (size_t i = 0, until; i < m->type.n && !err; i = until) {
 		if (jump == i) {
 			seq += (uint32_t)packed_take_signed(d, &m->seq_jump);
 			err = jump_next(d, m, i + 1, &jump);
+			if (err)
+				break;
 		}
-		event->time = time;
-		event->seq = seq++;
-		event->cpu = (uint16_t)m->cpu;
-		if (d->slot_of[i])
-			decoder_take(d, event, d->slot_of[i]);
-		else
-			fields_clear(event);
+		until = jump < m->type.n ? jump : m->type.n;
+		err = events_build(d, m, i, until, seq, &time);
+		seq += (uint32_t)(until - i);
 	}
 	return err || !d->overlong ? err : -EBADMSG;
 }
