@@ -72,6 +72,63 @@ static bool began_anew(const struct continuity_cpu *cpu, const struct batch *b, 
 				     b->events[0].time > cpu->floor_stream);
 }
 
+/* What the sequence numbers of a batch show. */
+struct numbers {
+	/* Relative to a base: the numbers at and after it that the batch accounts for, the highest
+	 * of them plus one, and how far back the batch reaches. */
+	int64_t covered, top, back;
+	uint64_t events, marked_lost; /* events that arrived; that LOST events count */
+};
+
+/* Returns true if nothing is missing between the first and the last event, as in most batches. */
+static bool is_unbroken(const struct batch *b)
+{
+	uint32_t differs = 0, losses = 0;
+
+	for (size_t i = 0; i < b->n_events; i++) {
+		differs |= b->events[i].seq - (b->events[0].seq + (uint32_t)i);
+		losses |= b->events[i].type == VS_EVENT_LOST;
+	}
+	return !differs && !losses;
+}
+
+static struct numbers numbers_of(const struct batch *b, uint32_t base)
+{
+	struct numbers n = {0};
+
+	if (!b->n_events)
+		return n;
+	n.back = (int32_t)(b->events[0].seq - base);
+	if (n.back <= INT32_MAX - (int64_t)b->n_events && is_unbroken(b)) {
+		n.events = b->n_events;
+		n.top = n.back + (int64_t)n.events > 0 ? n.back + (int64_t)n.events : 0;
+		n.covered = n.back > 0 ? (int64_t)n.events : n.top;
+		n.back = n.back < 0 ? n.back : 0;
+		return n;
+	}
+	n.back = 0;
+	for (size_t i = 0; i < b->n_events; i++) {
+		const struct vs_event *e = &b->events[i];
+		int64_t at = (int32_t)(e->seq - base), count = 1;
+
+		if (e->type == VS_EVENT_LOST) {
+			/* a marker that claims more than 2^31 is a lie */
+			count = ev_lost_count(e) <= INT32_MAX ? (int64_t)ev_lost_count(e) : 0;
+			n.marked_lost += (uint64_t)count;
+		} else {
+			n.events++;
+		}
+		if (at < n.back)
+			n.back = at;
+		if (at < 0)
+			continue;
+		n.covered += count;
+		if (at + count > n.top)
+			n.top = at + count;
+	}
+	return n;
+}
+
 enum continuity_verdict continuity_check(struct continuity *c, struct continuity_cpu *cpu,
 					 const struct batch *b, uint64_t session_id,
 					 uint64_t *missing)
@@ -80,10 +137,7 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 	const uint32_t boot = boots_of(&c->boots, session_id, cpu->boot);
 	const bool anew = b->n_events && began_anew(cpu, b, session_id, boot);
 	uint32_t base = cpu->started && !anew ? cpu->next_seq : b->n_events ? b->events[0].seq : 0;
-	/* relative to base: the sequence numbers at and after it that this batch accounts for, the
-	 * highest of them plus one, and how far back the batch reaches */
-	int64_t covered = 0, top = 0, back = 0;
-	uint64_t marked_lost = 0, events = 0;
+	const struct numbers n = numbers_of(b, base);
 	enum continuity_verdict verdict = CONTINUITY_WHOLE;
 
 	*missing = 0;
@@ -92,37 +146,18 @@ enum continuity_verdict continuity_check(struct continuity *c, struct continuity
 		cpu->started = false;
 	if (anew && b->events[0].time < cpu->floor_stream)
 		cpu->floor_stream = 0; /* its clock began anew, too */
-	for (size_t i = 0; i < b->n_events; i++) {
-		const struct vs_event *e = &b->events[i];
-		int64_t at = (int32_t)(e->seq - base), n = 1;
-
-		if (e->type == VS_EVENT_LOST) {
-			/* a marker that claims more than 2^31 is a lie */
-			n = ev_lost_count(e) <= INT32_MAX ? (int64_t)ev_lost_count(e) : 0;
-			marked_lost += (uint64_t)n;
-		} else {
-			events++;
-		}
-		if (at < back)
-			back = at;
-		if (at < 0)
-			continue;
-		covered += n;
-		if (at + n > top)
-			top = at + n;
-	}
 	if (!b->n_events)
 		return CONTINUITY_WHOLE;
-	if (cpu->started && !top && back < 0) {
-		if (back < -STRAGGLERS_MAX || cpu->session_id != session_id)
+	if (cpu->started && !n.top && n.back < 0) {
+		if (n.back < -STRAGGLERS_MAX || cpu->session_id != session_id)
 			return CONTINUITY_REPEATS;
-	} else if (cpu->started && top > covered) {
-		*missing = (uint64_t)(top - covered);
+	} else if (cpu->started && n.top > n.covered) {
+		*missing = (uint64_t)(n.top - n.covered);
 		verdict = CONTINUITY_GAP;
 	}
-	totals_add(c, cpu, b, events + marked_lost, marked_lost);
-	c->delivered += events;
-	cpu->next_seq = base + (uint32_t)top;
+	totals_add(c, cpu, b, n.events + n.marked_lost, n.marked_lost);
+	c->delivered += n.events;
+	cpu->next_seq = base + (uint32_t)n.top;
 	cpu->started = true;
 	cpu->session_id = session_id;
 	cpu->boot = boot;
