@@ -116,14 +116,20 @@ __attribute__((noinline)) static struct row *row_search(struct strips *s, uint64
 	return &s->rows[*known];
 }
 
-/* Returns a row. Finds one that was asked for recently without the index. */
-static inline struct row *row_get(struct strips *s, uint64_t key)
+/* Returns a row that was asked for recently, else NULL. */
+static inline struct row *row_recent(const struct strips *s, uint64_t key)
 {
-	uint32_t *known = &s->known[lru_place(key, KNOWN_BITS)];
+	const uint32_t known = s->known[lru_place(key, KNOWN_BITS)];
 
-	if (lru_used(&s->index, *known) && lru_key(&s->index, *known) == key)
-		return &s->rows[*known];
-	return row_search(s, key, known);
+	return lru_used(&s->index, known) && lru_key(&s->index, known) == key ? &s->rows[known]
+									      : NULL;
+}
+
+static struct row *row_get(struct strips *s, uint64_t key)
+{
+	struct row *r = row_recent(s, key);
+
+	return r ? r : row_search(s, key, &s->known[lru_place(key, KNOWN_BITS)]);
 }
 
 /* Most spans are short ones that follow a short one and are not the longest of them: only their
@@ -139,8 +145,7 @@ static inline bool short_span_add(const struct strips *s, struct row *r, struct 
 	return true;
 }
 
-__attribute__((noinline)) static void piece_take(struct strips *s, struct row *r,
-						 const struct track_piece *piece)
+static void piece_take(struct strips *s, struct row *r, const struct track_piece *piece)
 {
 	if (piece->ns <= 0)
 		return;
@@ -441,17 +446,31 @@ void strips_incident(struct strips *s, const struct incident *i)
 
 /* ---- the model's spans ---- */
 
+/* The spans that short_span_add() does not take. Not inlined: the others would pay for the stack
+ * frame. */
+__attribute__((noinline)) static void vcpu_span_take(struct strips *s, const struct vcpu_span *span)
+{
+	const struct track_piece piece = vcpu_piece(span);
+
+	piece_take(s, row_get(s, row_key(ROW_VCPU, span->vm, span->vcpu)), &piece);
+}
+
+__attribute__((noinline)) static void guest_span_take(struct strips *s,
+						      const struct guest_span *span)
+{
+	const struct track_piece piece = guest_piece(span);
+
+	piece_take(s, row_get(s, row_key(ROW_GUEST, span->vm, span->cpu)), &piece);
+}
+
 static void vcpu_take(void *context, const struct vcpu_span *span)
 {
 	struct strips *s = context;
-	struct row *r = row_get(s, row_key(ROW_VCPU, span->vm, span->vcpu));
+	struct row *r = row_recent(s, row_key(ROW_VCPU, span->vm, span->vcpu));
 
-	if (!short_span_add(s, r, span->begin, span->end.ns - span->begin.ns,
-			    (uint8_t)span->state)) {
-		const struct track_piece piece = vcpu_piece(span);
-
-		piece_take(s, r, &piece);
-	}
+	if (!r ||
+	    !short_span_add(s, r, span->begin, span->end.ns - span->begin.ns, (uint8_t)span->state))
+		vcpu_span_take(s, span);
 	if (span->end.ns >= s->due.ns)
 		pending_check(s, span->end);
 }
@@ -459,14 +478,11 @@ static void vcpu_take(void *context, const struct vcpu_span *span)
 static void guest_take(void *context, const struct guest_span *span)
 {
 	struct strips *s = context;
-	struct row *r = row_get(s, row_key(ROW_GUEST, span->vm, span->cpu));
+	struct row *r = row_recent(s, row_key(ROW_GUEST, span->vm, span->cpu));
 
-	if (!short_span_add(s, r, span->begin, span->end.ns - span->begin.ns,
-			    (uint8_t)span->state)) {
-		const struct track_piece piece = guest_piece(span);
-
-		piece_take(s, r, &piece);
-	}
+	if (!r ||
+	    !short_span_add(s, r, span->begin, span->end.ns - span->begin.ns, (uint8_t)span->state))
+		guest_span_take(s, span);
 }
 
 struct strips *strips_new(struct model *m, unsigned n_cells, int64_t grain_ns)
