@@ -318,9 +318,14 @@ void stall_guest_instant(void *context, const struct guest_instant *i)
 
 void stall_guest_span(void *context, const struct guest_span *span)
 {
-	struct stall_vm *v = stall_vm_get(context, span->vm);
-	struct stall_track *k = v ? stall_track_get(v, span->cpu) : NULL;
+	struct stall_vm *v;
+	struct stall_track *k;
 
+	/* Of the guest's spans, only interrupts and softirqs are facts (facts_guest_span). */
+	if (span->state != GUEST_CPU_HARDIRQ && span->state != GUEST_CPU_SOFTIRQ)
+		return;
+	v = stall_vm_get(context, span->vm);
+	k = v ? stall_track_get(v, span->cpu) : NULL;
 	if (!k)
 		return;
 	facts_guest_span(&k->period, span);

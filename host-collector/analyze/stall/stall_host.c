@@ -138,7 +138,8 @@ void stall_vcpu_span(void *context, const struct vcpu_span *span)
 		facts_vcpu_span(&k->interrupt, span);
 	if (k->in_interrupt && k->before_valid)
 		facts_vcpu_span(&k->before, span);
-	stall_pending_check(d, v, k, false);
+	if (k->n_pending)
+		stall_pending_check(d, v, k, false);
 
 	if (!vcpu_span_denies(span)) {
 		k->chain.cut |= span->state == VCPU_UNKNOWN;

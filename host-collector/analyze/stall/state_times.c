@@ -41,6 +41,17 @@ static struct report_vcpu *vcpu_get(struct state_times *s, uint32_t vm, uint32_t
 	return s->vms[i]->vcpus[vcpu];
 }
 
+/* Returns the vCPU if it was seen before, else NULL. */
+static inline struct report_vcpu *vcpu_known(const struct state_times *s, uint32_t vm,
+					     uint32_t vcpu)
+{
+	for (size_t i = 0; vcpu < VS_CPUS_MAX && i < s->n_vms; i++) {
+		if (s->vms[i]->vm == vm)
+			return s->vms[i]->vcpus[vcpu];
+	}
+	return NULL;
+}
+
 static void unplugged_add(struct state_times *s, const struct report_vcpu *v)
 {
 	struct report_vcpu *more =
@@ -54,9 +65,9 @@ static void unplugged_add(struct state_times *s, const struct report_vcpu *v)
 	s->unplugged[s->n_unplugged++] = *v;
 }
 
-static void on_span(void *context, const struct vcpu_span *span)
+/* Not inlined: the usual span would pay for its stack frame. */
+__attribute__((noinline)) static void span_add(struct state_times *s, const struct vcpu_span *span)
 {
-	struct state_times *s = context;
 	struct report_vcpu *v = vcpu_get(s, span->vm, span->vcpu);
 
 	if (!v) {
@@ -74,6 +85,18 @@ static void on_span(void *context, const struct vcpu_span *span)
 	}
 	v->states_ns[span->state] += span->end.ns - span->begin.ns;
 	v->end = span->end;
+}
+
+static void on_span(void *context, const struct vcpu_span *span)
+{
+	struct report_vcpu *v = vcpu_known(context, span->vm, span->vcpu);
+
+	if (v && v->end.ns > v->begin.ns && span->begin.ns <= v->end.ns) {
+		v->states_ns[span->state] += span->end.ns - span->begin.ns;
+		v->end = span->end;
+		return;
+	}
+	span_add(context, span);
 }
 
 struct state_times *state_times_new(struct model *m)
