@@ -38,7 +38,8 @@ struct model {
 	struct window *windows; /* list of all windows */
 	size_t n_vms;
 	struct vm *vms[MODEL_VMS_MAX];
-	bool host_seen; /* an event of the host has come since the last VM was added */
+	uint64_t n_joins; /* model_joins() */
+	bool host_seen;   /* an event of the host has come since the last VM was added */
 	bool notes_lost;
 	bool leaves_guests;
 	size_t n_windows_needed; /* 0: no limit */

@@ -206,6 +206,7 @@ static void changes_begin(struct model *m)
 
 static void changes_end(struct model *m)
 {
+	m->n_joins++;
 	if (m->worker)
 		worker_resume(m->worker);
 }
@@ -252,6 +253,7 @@ static void vcpu_retire(struct model *m, struct vm *vm, size_t position)
 	if (slot != LRU_NONE && &m->by_thread[slot]->v == v)
 		lru_remove(&m->threads, slot);
 	vm_vcpu_remove(vm, position);
+	m->n_joins++;
 }
 
 static int vcpu_announce(struct model *m, struct vm *vm, const struct message_vm_thread *thread)
@@ -351,6 +353,7 @@ int model_vm_followed(struct model *m, uint32_t vm_id, struct host_ns t)
 			v->followed = t;
 		v->is_followed = true;
 	}
+	m->n_joins++;
 	return 0;
 }
 

@@ -397,6 +397,9 @@ int model_vcpu_delivered(const struct model *m, uint32_t vm, uint32_t vcpu, stru
  * capture follows the vCPU's thread; if that is unknown, to model_begin(). */
 int model_guest_cpu_followed(const struct model *m, uint32_t vm, uint16_t cpu, uint32_t *vcpu,
 			     struct host_ns *since);
+/* Returns a number that changes whenever the answer of model_guest_cpu_followed() for some guest
+ * CPU may change. */
+uint64_t model_joins(const struct model *m);
 /* Finds the vCPU that this host thread runs. Returns 0 or -ENOENT. */
 int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint32_t *vcpu);
 /* Finds the VM that this host thread works for: a thread of its VMM, or its vhost worker. Returns

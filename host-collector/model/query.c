@@ -99,6 +99,11 @@ int model_guest_cpu_followed(const struct model *m, uint32_t vm_id, uint16_t cpu
 	return 0;
 }
 
+uint64_t model_joins(const struct model *m)
+{
+	return m->n_joins;
+}
+
 int model_vcpu_of_thread(const struct model *m, int32_t tid, uint32_t *vm, uint32_t *vcpu)
 {
 	const struct vcpu *v = vcpu_of_thread(m, tid);

@@ -27,13 +27,23 @@ struct covered {
 
 enum { KNOWN_BITS = 11 };
 
+/* The vCPU that runs a guest CPU, as found last. */
+struct known_cpu {
+	uint32_t vm;
+	uint16_t cpu;
+	uint64_t joins;      /* model_joins() at that time */
+	struct host_ns from; /* time before this does not count */
+	struct covered *of;  /* NULL: no guest CPU is known here */
+};
+
 struct coverage {
 	struct model *model;
 	int64_t than_ns;
 	struct host_ns from; /* time before this does not count */
 	size_t n;
-	struct covered **vcpus;                 /* in the order of their first span */
-	struct covered *known[1 << KNOWN_BITS]; /* found last, by known_place(); NULL: none */
+	struct covered **vcpus;                       /* in the order of their first span */
+	struct covered *known[1 << KNOWN_BITS];       /* found last, by known_place(); NULL: none */
+	struct known_cpu known_cpus[1 << KNOWN_BITS]; /* by known_place() of the guest CPU */
 	size_t n_gaps;
 	struct report_gap gaps[REPORT_GAPS_MAX];
 	uint64_t dropped_gaps;
@@ -142,9 +152,12 @@ static void gap_add(struct coverage *c, const struct covered *v, struct piece *o
 static void on_vcpu_span(void *context, const struct vcpu_span *span)
 {
 	struct coverage *c = context;
-	struct covered *v = vcpu_get(c, span->vm, span->vcpu);
+	struct covered *v;
 
-	if (!v || span->state != VCPU_UNKNOWN)
+	if (span->state != VCPU_UNKNOWN)
+		return;
+	v = vcpu_get(c, span->vm, span->vcpu);
+	if (!v)
 		return;
 	v->unknown_ns[span->why] += span->end.ns - span->begin.ns;
 	if (span->why == UNKNOWN_NOT_CAPTURED)
@@ -160,19 +173,32 @@ static void guest_unobserved(struct coverage *c, struct covered *v, struct piece
 	gap_add(c, v, &v->guest_gap, false, &piece);
 }
 
-static void on_guest_span(void *context, const struct guest_span *span)
+/* Events that the agent kept from before the recording are not part of it. */
+__attribute__((noinline)) static void cpu_search(struct coverage *c, struct known_cpu *known,
+						 const struct guest_span *span)
 {
-	struct coverage *c = context;
-	struct host_ns from, begin = span->begin;
-	struct covered *v;
 	uint32_t vcpu;
 
-	/* Events that the agent kept from before the recording are not part of it. */
-	if (model_guest_cpu_followed(c->model, span->vm, span->cpu, &vcpu, &from))
+	*known = (struct known_cpu){
+		.vm = span->vm, .cpu = span->cpu, .joins = model_joins(c->model)};
+	if (model_guest_cpu_followed(c->model, span->vm, span->cpu, &vcpu, &known->from))
 		return;
-	v = vcpu_get(c, span->vm, vcpu);
-	if (from.ns < c->from.ns)
-		from = c->from;
+	known->of = vcpu_get(c, span->vm, vcpu);
+	if (known->from.ns < c->from.ns)
+		known->from = c->from;
+}
+
+__attribute__((noinline)) static void guest_span_add(struct coverage *c, struct known_cpu *known,
+						     const struct guest_span *span)
+{
+	struct host_ns begin = span->begin, from;
+	struct covered *v;
+
+	if (!known->of || known->vm != span->vm || known->cpu != span->cpu ||
+	    known->joins != model_joins(c->model))
+		cpu_search(c, known, span);
+	v = known->of;
+	from = known->from;
 	if (!v || span->end.ns <= from.ns)
 		return;
 	if (begin.ns < from.ns)
@@ -185,6 +211,20 @@ static void on_guest_span(void *context, const struct guest_span *span)
 		guest_unobserved(c, v, (struct piece){begin, span->end, span->why});
 	else
 		v->guest_known_ns += span->end.ns - begin.ns;
+}
+
+/* Most spans are of a guest CPU that is known, lie in the time that counts, and are observed. */
+static void on_guest_span(void *context, const struct guest_span *span)
+{
+	struct coverage *c = context;
+	struct known_cpu *known = &c->known_cpus[known_place(span->vm, span->cpu)];
+
+	if (known->of && known->vm == span->vm && known->cpu == span->cpu &&
+	    known->joins == model_joins(c->model) && span->begin.ns >= known->from.ns &&
+	    known->of->guest && span->state != GUEST_CPU_UNKNOWN)
+		known->of->guest_known_ns += span->end.ns - span->begin.ns;
+	else
+		guest_span_add(c, known, span);
 }
 
 struct coverage *coverage_new(struct model *m, int64_t than_ns, struct host_ns from)
