@@ -678,7 +678,10 @@ bool model_guests_missed(const struct model *m)
 
 /* ---- time ---- */
 
-static void release(struct model *m)
+/* The rare steps are not inlined into the loop over the events, which would pay for their
+ * registers.
+ */
+__attribute__((noinline)) static void release(struct model *m)
 {
 	const struct vcpu_sink *sink = &m->vcpu_sink;
 
@@ -686,7 +689,7 @@ static void release(struct model *m)
 	m->next_release.ns = m->now.ns + MODEL_HOLD_NS / 8;
 }
 
-static void start(struct model *m, struct host_ns t)
+__attribute__((noinline)) static void start(struct model *m, struct host_ns t)
 {
 	m->started = true;
 	m->begin = m->now = t;
@@ -696,14 +699,17 @@ static void start(struct model *m, struct host_ns t)
 	EACH_VCPU(m, v, v->open.begin = v->open.end = t);
 }
 
-static void host_seen(struct model *m)
+__attribute__((noinline)) static void host_seen(struct model *m)
 {
 	m->host_seen = true;
 	for (size_t i = 0; i < m->n_vms; i++)
 		m->vms[i]->data.host_events = true;
 }
 
-static inline int event_take(struct model *m, const struct timeline_event *event)
+/* Inlined into the loop over the events: as a function it would save and restore registers for each
+ * event. */
+__attribute__((always_inline)) static inline int event_take(struct model *m,
+							    const struct timeline_event *event)
 {
 	struct vm *vm = NULL;
 	struct vcpu *of;
