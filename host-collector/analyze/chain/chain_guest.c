@@ -274,7 +274,7 @@ void chain_deferred_decide(struct chain_vcpu *v, const struct chain_open *served
 	}
 }
 
-void chain_vcpu_now(struct chain_vcpu *v, struct host_ns now)
+void chain_deferred_check(struct chain_vcpu *v, struct host_ns now)
 {
 	for (unsigned i = 0; v->n_deferred && i < CHAIN_ALONE; i++) {
 		struct chain_alone *a = &v->alone[i];

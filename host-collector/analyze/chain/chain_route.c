@@ -93,30 +93,47 @@ static struct chain_vcpu *vcpu_search(struct chain_route *r, uint32_t vm, uint32
 	return r->vcpus[slot];
 }
 
-static inline struct chain_vcpu *vcpu_get(struct chain_route *r, uint32_t vm, uint32_t vcpu)
+static inline uint32_t known_place(uint32_t vm, uint32_t vcpu)
 {
-	const uint64_t key = (uint64_t)vm << 32 | vcpu;
-	struct chain_vcpu **known = &r->known[lru_place(key, KNOWN_BITS)];
-
-	/* Which vCPU was used last matters only when the index is nearly full. */
-	if (!*known || (*known)->vm != vm || (*known)->vcpu != vcpu ||
-	    r->index.count > VCPUS_MAX / 2)
-		*known = vcpu_search(r, vm, vcpu);
-	return *known;
+	return lru_place((uint64_t)vm << 32 | vcpu, KNOWN_BITS);
 }
 
-/* As vcpu_get(), and advances the vCPU to `t`. */
-static struct chain_vcpu *vcpu_at(struct chain_route *r, uint32_t vm, uint32_t vcpu,
-				  struct host_ns t)
+/* Returns the vCPU if it was found before and defers no decision, as almost always; else NULL. */
+static inline struct chain_vcpu *vcpu_settled(const struct chain_route *r, uint32_t vm,
+					      uint32_t vcpu)
 {
-	struct chain_vcpu *v = vcpu_get(r, vm, vcpu);
+	struct chain_vcpu *v = r->known[known_place(vm, vcpu)];
 
+	/* Which vCPU was used last matters only when the index is nearly full. */
+	return v && v->vm == vm && v->vcpu == vcpu && !v->n_deferred &&
+			       r->index.count <= VCPUS_MAX / 2
+		       ? v
+		       : NULL;
+}
+
+/* Finds or adds any vCPU, and advances it to `t`. Returns NULL if memory ran out. Not inlined: the
+ * callers would pay for its stack frame. */
+__attribute__((noinline)) static struct chain_vcpu *vcpu_advance(struct chain_route *r, uint32_t vm,
+								 uint32_t vcpu, struct host_ns t)
+{
+	struct chain_vcpu *v = vcpu_search(r, vm, vcpu);
+
+	r->known[known_place(vm, vcpu)] = v;
 	if (v)
 		chain_vcpu_now(v, t);
 	return v;
 }
 
-static struct chain_vcpu *vcpu_of_instant(struct chain_route *r, const struct host_instant *i)
+static inline struct chain_vcpu *vcpu_at(struct chain_route *r, uint32_t vm, uint32_t vcpu,
+					 struct host_ns t)
+{
+	struct chain_vcpu *v = vcpu_settled(r, vm, vcpu);
+
+	return v ? v : vcpu_advance(r, vm, vcpu, t);
+}
+
+static inline struct chain_vcpu *vcpu_of_instant(struct chain_route *r,
+						 const struct host_instant *i)
 {
 	return i->of_vcpu ? vcpu_at(r, i->vm, i->vcpu, i->t) : NULL;
 }
@@ -176,7 +193,7 @@ static void raised_over(struct chain_route *r, const struct host_instant *i)
 	struct pcpu_sources *p = &r->pcpus[i->event.cpu];
 
 	for (unsigned k = 0; k < SOURCES; k++) {
-		if (p->raised[k].pid == i->event.pid)
+		if (p->raised[k].source != CHAIN_SOURCE_UNKNOWN && p->raised[k].pid == i->event.pid)
 			raised_end(r, &p->raised[k]);
 	}
 }
@@ -518,9 +535,10 @@ static const guest_step guest_steps[VS_EVENT_TYPE_LIMIT] = {
 	[VS_EVENT_VECTOR_ENTRY] = on_vector,   [VS_EVENT_VECTOR_EXIT] = on_vector_exit,
 };
 
-static void guest_take(void *context, const struct guest_instant *i)
+/* The general case of guest_take(). Not inlined: the usual case would pay for its stack frame. */
+__attribute__((noinline)) static void guest_step_take(struct chain_route *r,
+						      const struct guest_instant *i)
 {
-	struct chain_route *r = context;
 	struct chain_vcpu *v;
 
 	sweep(r, i->t);
@@ -529,6 +547,24 @@ static void guest_take(void *context, const struct guest_instant *i)
 	v = vcpu_at(r, i->vm, i->vcpu, i->t);
 	if (v)
 		guest_steps[i->type](v, i);
+}
+
+static void guest_take(void *context, const struct guest_instant *i)
+{
+	struct chain_route *r = context;
+
+	struct chain_vcpu *v;
+
+	if (i->t.ns < r->next_sweep.ns) {
+		if (i->type >= VS_EVENT_TYPE_LIMIT || !guest_steps[i->type] || !i->has_vcpu)
+			return;
+		v = vcpu_settled(r, i->vm, i->vcpu);
+		if (v) {
+			guest_steps[i->type](v, i);
+			return;
+		}
+	}
+	guest_step_take(r, i);
 }
 
 static void time_take(void *context, struct host_ns now)

@@ -202,10 +202,16 @@ struct chain_when {
 /* Initializes `v`. Borrows the listeners. */
 void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu,
 		     const struct chain_listeners *listeners);
+/* Makes the decisions that were deferred until `t`. */
+void chain_deferred_check(struct chain_vcpu *v, struct host_ns t);
 /* Advances the time to `t` and makes the decisions that were deferred until then. Call it before
  * each of the following functions, so that the result does not depend on the frequency of sweeps.
  */
-void chain_vcpu_now(struct chain_vcpu *v, struct host_ns t);
+static inline void chain_vcpu_now(struct chain_vcpu *v, struct host_ns t)
+{
+	if (v->n_deferred) /* mostly none */
+		chain_deferred_check(v, t);
+}
 /* Events of the host. */
 void chain_vcpu_moved(struct chain_vcpu *v, struct host_ns t, enum chain_where where);
 void chain_vcpu_woken(struct chain_vcpu *v, struct host_ns t);
