@@ -284,23 +284,27 @@ static void portion_emit(struct timeline *t, int64_t promised)
 	t->emit(t->context, t->portion, n);
 }
 
-/* Merges the first events of the run's first chunk: at least one, at most `count`, and after the
- * first one only events up to `until`. Returns how many. */
+/* Merges the first events of the run's first chunk: at least one, at most `count` and as many as
+ * fit into the portion, and after the first one only events up to `until`. Returns how many. */
 static size_t burst_merge(struct timeline *t, struct run *r, int64_t until, size_t count,
 			  int64_t promised)
 {
 	const struct timeline_event *e = run_first(r);
 	const uint32_t end = r->first == r->last ? r->end : CHUNK_EVENTS;
-	uint32_t left = end - r->begin;
-	size_t n = 0;
+	struct timeline_event *to = &t->portion[t->n_portion];
+	size_t most = PORTION_EVENTS - t->n_portion, n = 0;
 
-	if (left > count)
-		left = (uint32_t)count;
+	if (most > end - r->begin)
+		most = end - r->begin;
+	if (most > count)
+		most = count;
 	do {
-		t->portion[t->n_portion++] = e[n++];
-		if (t->n_portion == PORTION_EVENTS)
-			portion_emit(t, promised);
-	} while (n < left && e[n].t.ns <= until);
+		to[n] = e[n];
+		n++;
+	} while (n < most && e[n].t.ns <= until);
+	t->n_portion += n;
+	if (t->n_portion == PORTION_EVENTS)
+		portion_emit(t, promised);
 	r->begin += (uint32_t)n;
 	/* With many runs, the cache has forgotten this run's events by its next turn. */
 	__builtin_prefetch(&e[n + 1]);
