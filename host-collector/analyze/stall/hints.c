@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "host-collector/analyze/stall/hints_internal.h"
-#include "host-collector/model/exit_name.h"
 
 struct hints *hints_new(void)
 {
@@ -93,9 +92,19 @@ static void nested_end(struct vcpu_hints *v, struct host_ns t)
 		nested_over(v, t);
 }
 
+/* Exits have few reasons: mostly this one's sign was found before. */
+static inline enum exit_sign sign_of(struct hints *h, uint32_t isa, uint32_t reason)
+{
+	struct known_sign *known = &h->signs[reason % KNOWN_SIGNS];
+
+	if (known->isa != isa || known->reason != reason)
+		*known = (struct known_sign){isa, reason, exit_sign(isa, reason)};
+	return known->sign;
+}
+
 static void on_exit_event(struct hints *h, const struct model *m, const struct host_instant *i)
 {
-	enum exit_sign sign = exit_sign(ev_kvm_exit_isa(&i->event), ev_kvm_exit_reason(&i->event));
+	enum exit_sign sign = sign_of(h, ev_kvm_exit_isa(&i->event), ev_kvm_exit_reason(&i->event));
 	struct vcpu_hints *v = sign ? vcpu_get(h, i->vcpu) : NULL;
 
 	(void)m;

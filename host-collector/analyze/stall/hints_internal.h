@@ -5,6 +5,7 @@
 
 #include "host-collector/analyze/stall/hints.h"
 #include "host-collector/analyze/stall/shown_events.h"
+#include "host-collector/model/exit_name.h"
 
 enum hint_kind {
 	HINT_SPIN,   /* consecutive PAUSE exits */
@@ -57,7 +58,16 @@ struct vcpu_hints {
 	struct hint *ring;      /* HINTS_KEPT; NULL before the first */
 };
 
+/* What an exit shows, as found last. All zero: an exit without a sign, of no known processor. */
+struct known_sign {
+	uint32_t isa, reason;
+	enum exit_sign sign;
+};
+
+enum { KNOWN_SIGNS = 64 };
+
 struct hints {
+	struct known_sign signs[KNOWN_SIGNS]; /* by reason % KNOWN_SIGNS */
 	bool spins_exit; /* a PAUSE exit was observed: the host intercepts them */
 	uint64_t n_lost; /* number of all losses of host events; the newest LOSSES are kept */
 	struct loss {
