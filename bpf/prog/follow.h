@@ -19,6 +19,7 @@ enum {
 	VS_FOLLOWED_MAX = 16384, /* number of slots; slot 0 is never used */
 	VS_VMS_MAX = 4096,       /* VMs with a level each; a power of two */
 	VS_BUCKETS = 4096,
+	VS_RECENT_NAMES = 1024,           /* a power of two */
 	VS_EXIT_CELLS_MAX_KERNEL = 16384, /* pairs of a vCPU thread and an exit reason */
 	VS_STACK_FRAMES_MAX = 64,
 	VS_STACK_REGS = 17,
@@ -158,7 +159,7 @@ struct vs_exit_cell {
 struct vs_announced {
 	vs_u64 comm[2];
 	vs_s32 tgid;
-	vs_u32 reserved;
+	vs_s32 tid;
 };
 
 #endif

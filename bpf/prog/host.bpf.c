@@ -147,9 +147,26 @@ static __always_inline void announce_as(__s32 tid, __s32 tgid, const char *comm)
 	emit(VS_EVENT_TASK_NAME, tid, tgid, name.comm[0], name.comm[1]);
 }
 
+/* The names that announce() saw last, by tid modulo VS_RECENT_NAMES. */
+struct vs_announced recent_names[VS_RECENT_NAMES];
+
+static __always_inline struct vs_announced *recent_name(__s32 tid)
+{
+	return &recent_names[tid & (VS_RECENT_NAMES - 1)];
+}
+
 static __always_inline void announce(struct task_struct *p)
 {
-	announce_as(VS_READ(p, pid), VS_READ(p, tgid), p->comm);
+	const __s32 tid = VS_READ(p, pid), tgid = VS_READ(p, tgid);
+	struct vs_announced *recent = recent_name(tid);
+	__u64 name[2];
+
+	task_name_read(name, p);
+	if (recent->tid == tid && recent->tgid == tgid && recent->comm[0] == name[0] &&
+	    recent->comm[1] == name[1])
+		return;
+	announce_as(tid, tgid, p->comm);
+	*recent = (struct vs_announced){{name[0], name[1]}, tgid, tid};
 }
 
 static __always_inline void announce_current(void)
@@ -526,8 +543,10 @@ int BPF_PROG(vs_h_rename, struct task_struct *p, const char *comm)
 	const __s32 tid = VS_READ(p, pid);
 	__u32 slot = 0;
 
-	if (followed_of(tid, &slot))
+	if (followed_of(tid, &slot)) {
 		announce_as(tid, VS_READ(p, tgid), comm);
+		recent_name(tid)->tid = 0;
+	}
 	return 0;
 }
 
