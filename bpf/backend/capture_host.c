@@ -30,7 +30,7 @@ struct capture_host {
 	struct vs_followed *followed;
 	size_t followed_bytes;
 	/* In the programs' globals. */
-	uint32_t *buckets;
+	struct vs_bucket *buckets;
 	int32_t *waiting;
 	const uint64_t *unfollowed, *stacks_dropped, *exits_uncounted;
 	struct ring_buffer *stacks;
@@ -344,7 +344,7 @@ static void tracepoints_attach(struct capture_host *h)
 
 static uint32_t *bucket_of(const struct capture_host *h, pid_t tid)
 {
-	return &h->buckets[tid & (VS_BUCKETS - 1)];
+	return &h->buckets[tid & (VS_BUCKETS - 1)].n;
 }
 
 static bool thread_exists(pid_t tid, pid_t tgid)
@@ -391,6 +391,8 @@ static int thread_remove(struct capture_host *h, pid_t tid)
 	if (error)
 		return error;
 	__atomic_fetch_sub(bucket_of(h, tid), 1, __ATOMIC_RELAXED);
+	/* So that no program that begins later finds it by its bucket. */
+	__atomic_store_n(&h->followed[slot].tid, 0, __ATOMIC_RELAXED);
 	h->removed[h->n_removed++] = slot;
 	return 0;
 }
@@ -550,7 +552,6 @@ void capture_host_stats(const struct capture_host *h, struct capture_host_stats 
 		out->threads += h->followed[slot].tid != 0;
 	for (size_t cpu = 0; cpu < VS_CPUS_MAX; cpu++)
 		out->threads_waiting += h->waiting[cpu];
-	out->threads -= h->n_removed;
 	for (size_t i = 0; i < VS_TRACEPOINTS_MAX; i++)
 		out->tracepoints += h->tracepoint_links[i] != NULL;
 }

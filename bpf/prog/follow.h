@@ -162,4 +162,10 @@ struct vs_announced {
 	vs_s32 tid;
 };
 
+/* The followed threads whose tid modulo VS_BUCKETS is the same. */
+struct vs_bucket {
+	vs_u32 n;
+	vs_u32 slot; /* of the one that was looked up last, if its vs_followed.tid still says so */
+};
+
 #endif

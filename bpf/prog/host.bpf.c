@@ -93,8 +93,8 @@ struct {
 	__u32 taken, reserved;
 } hit_windows[VS_USER_SLOTS_MAX + 1];
 __u32 hit_stack_last; /* number of the last stack of a hit */
-/* Followed threads by tid modulo VS_BUCKETS: most tasks are dismissed without a hash lookup. */
-__u32 buckets[VS_BUCKETS];
+/* Most tasks are dismissed, and most followed threads are found, without a hash lookup. */
+struct vs_bucket buckets[VS_BUCKETS];
 /* Followed threads that wait, runnable, for each CPU. */
 __s32 waiting[VS_CPUS_MAX];
 /* New threads of followed processes that found no free slot; stacks that found no room. */
@@ -106,14 +106,20 @@ __u32 detail_anywhere;
 
 static __always_inline struct vs_followed *followed_of(__s32 tid, __u32 *slot_out)
 {
+	volatile struct vs_bucket *bucket = &buckets[tid & (VS_BUCKETS - 1)];
+	struct vs_followed *f;
 	__u32 *slot;
 
-	if (!*(volatile __u32 *)&buckets[tid & (VS_BUCKETS - 1)])
+	if (!tid || !bucket->n) /* 0: every CPU's idle task, and a free slot */
 		return NULL;
+	*slot_out = bucket->slot;
+	f = bpf_map_lookup_elem(&followed, slot_out);
+	if (f && *(volatile __s32 *)&f->tid == tid)
+		return f;
 	slot = bpf_map_lookup_elem(&slots, &tid);
 	if (!slot)
 		return NULL;
-	*slot_out = *slot;
+	bucket->slot = *slot_out = *slot;
 	return bpf_map_lookup_elem(&followed, slot);
 }
 
@@ -286,7 +292,7 @@ static __always_inline void unfollow(struct vs_followed *f, __s32 tid, __u32 slo
 {
 	if (bpf_map_delete_elem(&slots, &tid))
 		return; /* userspace was faster */
-	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], -1);
+	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)].n, -1);
 	wait_on(f, -1);
 	slot_free(f, slot);
 }
@@ -387,7 +393,7 @@ static __always_inline void sample_send(void *ctx, __u16 role, bool explains, __
 	const __s32 tid = current_tid();
 	__u32 slot = 0;
 
-	if (tid && followed_of(tid, &slot))
+	if (followed_of(tid, &slot))
 		stack_send_here(ctx, role, explains ? tid : 0, period_ns, 0);
 }
 
@@ -526,9 +532,9 @@ int BPF_PROG(vs_h_newtask, struct task_struct *p)
 	f->halt = VS_HALT_NONE;
 	f->short_ns = 0;
 	f->tid = tid;
-	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], 1);
+	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)].n, 1);
 	if (bpf_map_update_elem(&slots, &tid, &slot, BPF_NOEXIST)) {
-		__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)], -1);
+		__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)].n, -1);
 		__sync_fetch_and_add(&unfollowed, 1);
 		slot_free(f, slot);
 		return 0;
