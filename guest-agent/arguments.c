@@ -54,7 +54,7 @@ static const struct option_spec agent_option_table[] = {
 	 .min = 1 * MIB,
 	 .max = 1024 * MIB,
 	 .bare_unit = "M",
-	 .help = "size of the kernel's rings, all CPUs together (default 4M)"},
+	 .help = "size of the kernel's rings, all CPUs together (default 5M)"},
 	{.name = "backend",
 	 .type = OPTION_CHOICE,
 	 .offset = ROW(backend),
@@ -185,7 +185,7 @@ void arguments_default(struct arguments *out)
 		.backend = "auto",
 		.interval_ns = 20 * MS,
 		.backlog_bytes = 4 * MIB,
-		.ring_bytes = 4 * MIB,
+		.ring_bytes = 5 * MIB, /* rings of a power of two of events, with 2, 4, 8... CPUs */
 		.max_sample_hz = 100,
 		.max_cpu_percent = 20,
 		.max_memory_bytes = 64 * MIB,
