@@ -12,8 +12,8 @@ struct self_cost {
 
 /* Reads the current values. Sets a field to 0 if it cannot be read. */
 void self_cost_read(struct self_cost *out);
-/* Does the same, but reads at most every 50 ms in each thread. In between it gives the last values.
- */
+/* Does the same, but reads the CPU time at most every 50 ms and the memory at most every second, in
+ * each thread. In between it gives the last values. */
 void self_cost_recent(struct self_cost *out);
 
 #endif
