@@ -104,8 +104,8 @@ int stacks_put(struct stacks *s, uint64_t key, const struct message_stack *m)
 	item_free(s, slot);
 	s->items[slot] = stack;
 	s->bytes += stack->bytes;
-	while (s->bytes > STACKS_BYTES_MAX && s->index.oldest != slot) {
-		uint32_t oldest = s->index.oldest;
+	while (s->bytes > STACKS_BYTES_MAX && lru_oldest(&s->index) != slot) {
+		uint32_t oldest = lru_oldest(&s->index);
 
 		item_free(s, oldest);
 		lru_remove(&s->index, oldest);

@@ -2,8 +2,8 @@
 /*
  * A bounded index that maps 64-bit keys to slots 0..capacity-1 of the caller's own arrays. When it
  * is full, a new key takes the slot of the least recently used key, so a peer that invents keys
- * cannot make memory grow. Each index seeds its hash with a random number, so a peer cannot choose
- * keys that collide.
+ * cannot make memory grow. Each index multiplies the keys by a random number of its own to find
+ * their buckets, so a peer cannot choose keys that collide.
  */
 #ifndef UTIL_LRU_H
 #define UTIL_LRU_H
@@ -13,61 +13,54 @@
 
 #define LRU_NONE UINT32_MAX
 
-enum { LRU_RECENT = 8 }; /* a power of two */
-
 struct lru_entry {
 	uint64_t key;
-	uint32_t newer, older;
-	uint32_t bucket; /* that leads here */
+	uint32_t newer, older; /* in use: neighbours in the ring by age; else `older`: next free */
+	uint32_t next;         /* slot + 1 of the next entry in its bucket; 0: it is the last */
 	bool used;
 };
 
 struct lru {
-	uint32_t capacity, count, mask;
+	uint32_t capacity, count;
 	uint32_t begun; /* slots in use are below this number */
-	uint32_t newest, oldest, free;
-	uint64_t seed;
-	uint32_t *buckets; /* slot + 1, or 0 if empty; linear probing */
+	uint32_t free;  /* the first free slot below `begun`, or LRU_NONE */
+	unsigned shift;
+	uint64_t factor;   /* odd and random */
+	uint32_t *buckets; /* slot + 1 of the first entry, or 0 */
+	/* The last one, number `capacity`, is no slot: it joins the newest to the oldest entry, so
+	 * that each entry has two neighbours. */
 	struct lru_entry *entries;
-	/* A cache of recent lookups: the slot of the last key with key % LRU_RECENT == i. */
-	uint32_t recent[LRU_RECENT];
 };
 
 /* Allocates memory for `capacity` keys. Returns 0 or -ENOMEM. */
 int lru_init(struct lru *l, uint32_t capacity);
 void lru_fini(struct lru *l);
-/* The parts of lru_find() and lru_put() that do not use the cache of recent lookups. Call those
- * instead. */
-uint32_t lru_search(const struct lru *l, uint64_t key);
-uint32_t lru_touch(struct lru *l, uint64_t key, bool *fresh);
-/* The part of lru_put() that makes a slot the most recently used, which it is not yet. */
-void lru_renew(struct lru *l, uint32_t slot);
 
-static inline bool lru_is_recent(const struct lru *l, uint64_t key)
+/* Two keys share a bucket with a probability of at most 2 / number of buckets, whatever the keys
+ * are, as long as nobody knows the factor. */
+static inline uint32_t *lru_bucket(const struct lru *l, uint64_t key)
 {
-	uint32_t slot = l->recent[key % LRU_RECENT];
-
-	return slot != LRU_NONE && l->entries[slot].key == key && l->entries[slot].used;
+	return &l->buckets[key * l->factor >> l->shift];
 }
 
 /* Returns the slot of `key`, or LRU_NONE. */
 static inline uint32_t lru_find(const struct lru *l, uint64_t key)
 {
-	return lru_is_recent(l, key) ? l->recent[key % LRU_RECENT] : lru_search(l, key);
+	uint32_t slot = *lru_bucket(l, key) - 1; /* 0 - 1 is LRU_NONE */
+
+	while (slot != LRU_NONE && l->entries[slot].key != key)
+		slot = l->entries[slot].next - 1;
+	return slot;
 }
 
 /* Returns the slot of `key` and makes `key` the most recently used. Sets *fresh if the key is new:
  * the caller's data in this slot is then unused or belongs to an evicted key. */
-static inline uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
-{
-	uint32_t slot = l->recent[key % LRU_RECENT];
+uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh);
 
-	if (!lru_is_recent(l, key))
-		return lru_touch(l, key, fresh);
-	*fresh = false;
-	if (slot != l->newest)
-		lru_renew(l, slot);
-	return slot;
+/* Returns the slot of the least recently used key. There must be one. */
+static inline uint32_t lru_oldest(const struct lru *l)
+{
+	return l->entries[l->capacity].newer;
 }
 
 /* Returns a number below 2^bits: the place of `key` in a caller's own cache of what it found last.
