@@ -49,10 +49,30 @@ static void guest_add(struct stall_facts *f, int64_t t)
 					   .number = 24};
 
 	f->n_seen++;
+	f->n_lost++;
 	f->pid = 500;
+	f->number = 7;
+	f->vector = f->ongoing = f->cut = true;
+	f->kind = GUEST_CPU_HARDIRQ;
+	f->begin_err_ns = 9;
 	facts_tick(f, (struct host_ns){t}, INTERVAL);
 	facts_guest_span(f, &handler);
 	facts_task_sample(f, (struct host_ns){t}, 9, true);
+}
+
+/* What the end of a long interval adds. */
+static void end_add(struct stall_facts *f, int64_t t)
+{
+	facts_seal(f, (struct host_ns){t});
+	f->err_ns = 70;
+	f->than_ns = 500;
+	f->tick_interval_ns = INTERVAL;
+	f->waiter_pid = 400;
+	f->waiter_ns = 600;
+	f->n_waiters = 2;
+	f->denied = f->hits_cut = f->data.kvm_events = true;
+	f->n_hits = f->n_events = f->other_hits = 1;
+	f->debt.ns = 8;
 }
 
 static void nothing_is_left(void **state)
@@ -73,7 +93,8 @@ static void nothing_is_left(void **state)
 				span_add(f, t, t + 50000, states[k]);
 			t += 100000;
 		}
-		facts_end(f, (struct host_ns){t});
+		if (i % 3)
+			end_add(f, t);
 		facts_begin_again(f, VM, CPU, (struct host_ns){t});
 		is_fresh(f, (struct host_ns){t});
 	}

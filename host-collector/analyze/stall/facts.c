@@ -19,28 +19,53 @@ bool vcpu_span_denies(const struct vcpu_span *span)
 	return vcpu_state_denies(span->presumed ? span->presumed_state : span->state);
 }
 
-static void begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t, bool whole)
+/* A run interval begins at every switch of the guest. The compiler joins these stores, which costs
+ * less than memset(). Of the details only the counts are cleared, clearing their bytes would cost
+ * too much. */
+static void begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
 {
-	/* A run interval begins at every switch of the guest. Clearing the counts of the details
-	 * is enough, clearing their bytes would cost too much. */
-	memset(f, 0,
-	       whole ? offsetof(struct stall_facts, spans)
-		     : offsetof(struct stall_facts, any_span));
 	f->vm = vm;
+	f->vcpu = 0;
 	f->cpu = cpu;
+	f->vcpu_known = f->any_span = f->sealed = f->ongoing = f->cut = f->vector = false;
+	f->kind = (enum guest_cpu_state)0; /* set when it is known */
+	f->pid = 0;
+	f->number = 0;
+	f->ticks = 0;
 	f->begin = t;
 	f->end.ns = INT64_MAX;
 	f->last_tick = t;
+	f->begin_err_ns = 0;
+	f->tick_gap_ns = 0;
+	f->tick_gap_end.ns = 0;
+	f->irq_ns = 0;
+	f->n_seen = f->n_lost = 0;
+	f->n_irqs = 0;
+	f->n_samples = f->sample_stride = f->samples_skipped = 0;
+	f->n_spans = f->n_holders = f->n_interrupts = f->n_halts = 0;
+}
+
+/* Not inlined: most intervals do not need it, and would pay for its registers. */
+__attribute__((noinline)) static void begin_cleared(struct stall_facts *f, size_t clear,
+						    uint32_t vm, uint16_t cpu, struct host_ns t)
+{
+	memset(f, 0, clear);
+	begin(f, vm, cpu, t);
 }
 
 void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
 {
-	begin(f, vm, cpu, t, true);
+	begin_cleared(f, offsetof(struct stall_facts, spans), vm, cpu, t);
 }
 
 void facts_begin_again(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t)
 {
-	begin(f, vm, cpu, t, f->any_span);
+	if (f->any_span)
+		begin_cleared(f, offsetof(struct stall_facts, spans), vm, cpu, t);
+	else if (f->sealed)
+		begin_cleared(f, offsetof(struct stall_facts, state_ns), vm, cpu, t);
+	else
+		begin(f, vm, cpu, t);
 }
 
 static void holder_add(struct stall_facts *f, int32_t pid, int64_t ns)
@@ -335,6 +360,12 @@ void facts_end(struct stall_facts *f, struct host_ns t)
 		f->tick_gap_ns = t.ns - f->last_tick.ns;
 		f->tick_gap_end = t;
 	}
+}
+
+void facts_seal(struct stall_facts *f, struct host_ns t)
+{
+	facts_end(f, t);
+	f->sealed = true;
 }
 
 void facts_close(struct stall_facts *f)

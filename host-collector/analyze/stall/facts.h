@@ -181,19 +181,37 @@ struct facts_debt {
 };
 
 struct stall_facts {
+	/* What facts_begin_again() always clears, in the order in which it does. */
 	uint32_t vm, vcpu;
 	uint16_t cpu;
 	bool vcpu_known;
+	bool any_span, sealed; /* they tell what facts_begin_again() must clear besides these */
+	bool ongoing;          /* has not ended */
+	bool cut;              /* events at its end are missing: it may have lasted longer */
+	bool vector;
 	enum guest_cpu_state kind; /* TASK, IDLE, HARDIRQ, SOFTIRQ; UNKNOWN without guest data */
 	int32_t pid;               /* the guest's current task */
 	uint32_t number;           /* of the interrupt */
-	bool vector;
+	unsigned ticks;            /* number of ticks; a burst after a gap counts as one */
 	struct host_ns begin, end; /* end INT64_MAX while it lasts */
+	struct host_ns last_tick;
+	uint64_t begin_err_ns; /* bound on the error of its begin */
+	int64_t tick_gap_ns;   /* longest time between two ticks */
+	struct host_ns tick_gap_end;
+	int64_t irq_ns;          /* in interrupts and softirqs */
+	uint64_t n_seen, n_lost; /* events of this guest CPU */
+	unsigned n_irqs;         /* number of interrupts and softirqs */
+	/* Only every sample_stride-th sample is kept. samples_skipped: number of samples since the
+	 * last kept one. */
+	unsigned n_samples, sample_stride, samples_skipped;
+	/* Number of valid elements of the details below, as further n_... below. */
+	unsigned n_spans, n_holders, n_interrupts, n_halts;
+
+	/* What is known at its end: facts_begin_again() clears it only if `sealed` is set. */
 	uint64_t err_ns; /* bound on the error of the guest's stamps: the larger one of begin and
 			    end */
-	uint64_t begin_err_ns; /* bound on the error of its begin */
-	bool ongoing, denied;  /* has not ended; facts_deny() is true */
-	int64_t than_ns;       /* the threshold */
+	bool denied;     /* facts_deny() is true */
+	int64_t than_ns; /* the threshold */
 	struct host_ns queued; /* when it was queued to be judged (stall_pending_add) */
 
 	unsigned n_pieces; /* number of short waits, if the interval is a storm; else 0 */
@@ -206,28 +224,15 @@ struct stall_facts {
 	unsigned n_waiters;       /* number of tasks that waited for the threshold */
 	struct facts_debt debt;   /* of waiter_pid, from a stall shortly before */
 	int64_t tick_interval_ns; /* the usual tick interval of this CPU; 0: unknown */
-	unsigned ticks;           /* number of ticks; a burst after a gap counts as one */
-	struct host_ns last_tick;
-	int64_t tick_gap_ns; /* longest time between two ticks */
-	struct host_ns tick_gap_end;
-	int64_t irq_ns;          /* in interrupts and softirqs */
-	unsigned n_irqs;         /* number of these */
-	uint64_t n_seen, n_lost; /* events of this guest CPU */
-	/* Only every sample_stride-th sample is kept. samples_skipped: number of samples since the
-	 * last kept one. */
-	unsigned n_samples, sample_stride, samples_skipped;
-	bool cut; /* events at its end are missing: it may have lasted longer */
 
 	struct model_data data;
 
-	/* Number of valid elements of the details below. */
-	unsigned n_spans, n_holders, n_interrupts, n_halts, n_events, n_hits;
+	unsigned n_events, n_hits;
 	uint32_t other_hits; /* number of hits of further events, which have no element */
 	bool hits_cut;       /* hits at its begin are no longer kept */
 
 	/* The vCPU. Most run intervals end before a span of the vCPU comes, so facts_begin_again()
-	 * clears these only if one came. */
-	bool any_span;
+	 * clears these only if `any_span` is set. */
 	int64_t state_ns[VCPU_STATE_COUNT];    /* sums to end - begin after facts_close */
 	int64_t class_ns[WAIT_CLASS_COUNT];    /* blocked time by class */
 	int64_t inferred_ns[WAIT_CLASS_COUNT]; /* of that, in short waits classed by a sample */
@@ -275,7 +280,8 @@ bool vcpu_span_denies(const struct vcpu_span *span);
 /* Clears the facts and begins a new interval of guest CPU `cpu` at `t`. */
 void facts_begin(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
 /* Does the same but clears less. The facts must be all zero, or must have been begun before; since
- * then only facts_vcpu_span() may have added facts about the vCPU. */
+ * then only facts_vcpu_span() may have added facts about the vCPU, and only facts_seal() those of
+ * its end. */
 void facts_begin_again(struct stall_facts *f, uint32_t vm, uint16_t cpu, struct host_ns t);
 /* Add the part of a span that lies in the interval; a tick of the guest. Call them in order of
  * time. interval_ns: the usual tick interval; 0: unknown. */
@@ -287,6 +293,8 @@ void facts_tick(struct stall_facts *f, struct host_ns t, int64_t interval_ns);
 void facts_task_sample(struct stall_facts *f, struct host_ns t, uint32_t kernel, bool user);
 /* Ends the interval at `t`. Spans of the vCPU may still be added. */
 void facts_end(struct stall_facts *f, struct host_ns t);
+/* Does the same and allows to add what is known at the end of the interval. */
+void facts_seal(struct stall_facts *f, struct host_ns t);
 /* Adds what the host's kernel log reports about its pCPU and thread. Call it after the last span.
  */
 void facts_host_log(struct stall_facts *f, const struct model *m);

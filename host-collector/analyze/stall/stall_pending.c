@@ -197,7 +197,7 @@ static void recent_add(struct stall_track *k, const struct stall_facts *f)
 void stall_period_seal(const struct stall_detector *d, const struct stall_vm *v,
 		       const struct stall_track *k, struct stall_facts *f, struct host_ns t)
 {
-	facts_end(f, t);
+	facts_seal(f, t);
 	f->than_ns = d->options.than_ns;
 	f->err_ns = k->err_ns > f->begin_err_ns ? k->err_ns : f->begin_err_ns;
 	if (stall_unproven(d, k))
