@@ -143,7 +143,9 @@ static bool halt_goes_on(const struct stall_facts *f, const struct facts_halt *l
 	return t.ns - last->until.ns - waited_ns < halts_apart_ns;
 }
 
-static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
+/* This, halt_bridge(), wait_add() and clipped_add() are not inlined into facts_vcpu_span(): most
+ * spans need none of them and would pay for their registers. */
+__attribute__((noinline)) static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
 {
 	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
 	unsigned least = 0;
@@ -167,7 +169,8 @@ static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
 
 /* Joins a halt before this span and a halt after it, because the state in the span is unknown and
  * it may be one halt. */
-static void halt_bridge(struct stall_facts *f, const struct vcpu_span *span)
+__attribute__((noinline)) static void halt_bridge(struct stall_facts *f,
+						  const struct vcpu_span *span)
 {
 	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
 
@@ -213,8 +216,8 @@ static int64_t least(int64_t a, int64_t b)
  * most as long as the part. Of a throttled span, everything is throttling except the time in which
  * others held its pCPU.
  */
-static void wait_add(struct stall_facts *f, const struct vcpu_span *whole,
-		     const struct vcpu_span *part)
+__attribute__((noinline)) static void wait_add(struct stall_facts *f, const struct vcpu_span *whole,
+					       const struct vcpu_span *part)
 {
 	int64_t ns = length(part), quota = least(part->throttled_ns, ns);
 	int64_t busy = least(part->pcpu_busy_ns, ns - quota), idle = part->pcpu_idle_ns - quota;
@@ -266,28 +269,34 @@ static void part_add(struct stall_facts *f, const struct vcpu_span *whole,
 		f->device_ns += ns;
 	if (part->state == VCPU_STOPPED && part->migrates)
 		f->migration_ns += ns;
+	span_keep(f, part);
 	if (part->state == VCPU_RUNNABLE || part->state == VCPU_THROTTLED)
 		wait_add(f, whole, part);
-	span_keep(f, part);
+}
+
+__attribute__((noinline)) static void clipped_add(struct stall_facts *f,
+						  const struct vcpu_span *span,
+						  struct host_ns begin, struct host_ns end)
+{
+	struct vcpu_span part = *span;
+
+	part.begin = begin;
+	part.end = end;
+	part_add(f, span, &part);
 }
 
 void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 {
 	const struct host_ns begin = span->begin.ns < f->begin.ns ? f->begin : span->begin;
 	const struct host_ns end = span->end.ns > f->end.ns ? f->end : span->end;
-	struct vcpu_span part;
 
 	if (end.ns <= begin.ns)
 		return;
 	/* Most spans lie entirely in the interval: they are not copied. */
-	if (begin.ns == span->begin.ns && end.ns == span->end.ns) {
+	if (begin.ns == span->begin.ns && end.ns == span->end.ns)
 		part_add(f, span, span);
-		return;
-	}
-	part = *span;
-	part.begin = begin;
-	part.end = end;
-	part_add(f, span, &part);
+	else
+		clipped_add(f, span, begin, end);
 }
 
 void facts_guest_span(struct stall_facts *f, const struct guest_span *span)
