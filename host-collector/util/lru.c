@@ -81,7 +81,7 @@ void lru_clear(struct lru *l)
 }
 
 /* Gives a new key a slot. There must be a free one. */
-static uint32_t slot_give(struct lru *l, uint64_t key)
+static inline uint32_t slot_give(struct lru *l, uint64_t key)
 {
 	uint32_t slot = l->free, *bucket = lru_bucket(l, key);
 	struct lru_entry *e;
@@ -100,16 +100,20 @@ static uint32_t slot_give(struct lru *l, uint64_t key)
 	return slot;
 }
 
+/* Not inlined: lru_put() would pay for its registers. */
+__attribute__((noinline)) static uint32_t slot_take(struct lru *l, uint64_t key)
+{
+	lru_remove(l, lru_oldest(l));
+	return slot_give(l, key);
+}
+
 uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
 {
 	const uint32_t slot = lru_find(l, key);
 
 	*fresh = slot == LRU_NONE;
-	if (*fresh) {
-		if (l->count == l->capacity)
-			lru_remove(l, lru_oldest(l));
-		return slot_give(l, key);
-	}
+	if (*fresh)
+		return l->count < l->capacity ? slot_give(l, key) : slot_take(l, key);
 	if (l->entries[slot].newer != l->capacity) {
 		unlink_entry(l, slot);
 		link_entry(l, l->entries[l->capacity].older, slot, l->capacity);
