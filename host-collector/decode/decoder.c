@@ -2,7 +2,6 @@
 #include "host-collector/decode/decoder.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -42,6 +41,7 @@ struct decoder {
 	int pidfd, wakefd;
 	int descriptor; /* by which connections are handed over; -1: it was started with one */
 	uv_poll_t wake_poll, exit_poll;
+	uv_timer_t kill_timer; /* after decoder_stop(), until its process has ended */
 	struct turn_task draining;
 	int open_handles;
 	bool stopped, down_seen;
@@ -73,20 +73,52 @@ static void handle_closed(uv_handle_t *handle)
 	free(d);
 }
 
-/* Kills and reaps. False if it does not go: the kernel still holds it. */
+/* Kills it, and reaps it if it is dead already. Returns false if it is not. */
 static bool process_end(struct decoder *d, int *status)
 {
-	struct pollfd exit = {.fd = d->pidfd, .events = POLLIN};
-
 	if (d->pid <= 0)
-		return false;
+		return true;
 	kill(d->pid, SIGKILL);
-	if (d->pidfd >= 0)
-		poll(&exit, 1, KILL_WAIT_MS);
-	if (waitpid(d->pid, status, d->pidfd >= 0 ? WNOHANG : 0) != d->pid)
+	if (waitpid(d->pid, status, WNOHANG) != d->pid)
 		return false;
 	d->pid = 0;
 	return true;
+}
+
+static void exit_poll_close(struct decoder *d)
+{
+	uv_close((uv_handle_t *)&d->exit_poll, handle_closed);
+	close(d->pidfd);
+}
+
+static void on_kill_late(uv_timer_t *timer)
+{
+	struct decoder *d = timer->data;
+
+	uv_close((uv_handle_t *)timer, handle_closed);
+	exit_poll_close(d);
+}
+
+static void on_killed(uv_poll_t *poll, int status, int events)
+{
+	struct decoder *d = poll->data;
+	int result;
+
+	(void)status, (void)events;
+	process_end(d, &result);
+	uv_close((uv_handle_t *)&d->kill_timer, handle_closed);
+	exit_poll_close(d);
+}
+
+/* Its process may need a CPU to die, for which others wait, too. The loop goes on meanwhile. */
+static void exit_await(struct decoder *d)
+{
+	uv_timer_init(d->loop, &d->kill_timer); /* it cannot fail, nor can a timer's start */
+	d->kill_timer.data = d;
+	d->open_handles++;
+	uv_timer_start(&d->kill_timer, on_kill_late, KILL_WAIT_MS, 0);
+	if (uv_poll_start(&d->exit_poll, UV_READABLE, on_killed))
+		uv_timer_start(&d->kill_timer, on_kill_late, 0, 0);
 }
 
 void decoder_stop(struct decoder *d)
@@ -97,11 +129,12 @@ void decoder_stop(struct decoder *d)
 		return;
 	d->stopped = true;
 	turns_drop(d->loop, &d->draining);
-	process_end(d, &status);
 	uv_close((uv_handle_t *)&d->wake_poll, handle_closed);
-	uv_close((uv_handle_t *)&d->exit_poll, handle_closed);
 	close(d->wakefd);
-	close(d->pidfd);
+	if (process_end(d, &status))
+		exit_poll_close(d);
+	else
+		exit_await(d);
 	if (d->descriptor >= 0)
 		close(d->descriptor);
 	d->descriptor = -1;
@@ -259,9 +292,10 @@ static int handles_start(struct decoder *d)
 
 static void start_undo(struct decoder *d)
 {
-	int status;
-
-	process_end(d, &status);
+	if (d->pid > 0) {
+		kill(d->pid, SIGKILL);
+		waitpid(d->pid, NULL, 0);
+	}
 	if (d->wakefd >= 0)
 		close(d->wakefd);
 	if (d->pidfd >= 0)

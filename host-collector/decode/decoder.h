@@ -47,8 +47,8 @@ int decoder_start(uv_loop_t *loop, int fd, const struct message_hello *hello,
 		  const struct message_config *request, const struct tls_psk *psk,
 		  const struct decoder_budget *budget, const struct decoder_events *events,
 		  struct decoder **out);
-/* Kills the decoder and waits up to 2 s for its exit. Calls no callback. The next turn of the loop
- * frees `d`. NULL is allowed. */
+/* Kills the decoder. Calls no callback. The loop frees `d` when the process has ended, or after 2 s
+ * if the kernel still holds it. NULL is allowed. */
 void decoder_stop(struct decoder *d);
 /* Detects a decoder that hangs or exceeds twice its CPU budget. Call it about every 50 ms; now_ms
  * is uv_now(). May call `ended`. */
