@@ -12,14 +12,13 @@ int lru_init(struct lru *l, uint32_t capacity)
 
 	while (1u << bits < capacity)
 		bits++;
-	*l = (struct lru){.capacity = capacity, .free = LRU_NONE, .shift = 64 - bits};
+	*l = (struct lru){.capacity = capacity, .shift = 64 - bits};
 	l->buckets = calloc((size_t)1 << bits, sizeof(*l->buckets));
 	l->entries = calloc((size_t)capacity + 1, sizeof(*l->entries));
 	if (!l->buckets || !l->entries) {
 		lru_fini(l);
 		return -ENOMEM;
 	}
-	l->entries[capacity].newer = l->entries[capacity].older = capacity;
 	/* Without entropy the index still works, only a peer could then slow it down. */
 	if (getrandom(&l->factor, sizeof(l->factor), GRND_NONBLOCK) != (ssize_t)sizeof(l->factor))
 		l->factor = 0x9e3779b97f4a7c15 ^ (uint64_t)(uintptr_t)l->entries;
@@ -34,89 +33,90 @@ void lru_fini(struct lru *l)
 	memset(l, 0, sizeof(*l));
 }
 
-static inline void unlink_entry(struct lru *l, uint32_t slot)
+static inline void unlink_entry(struct lru *l, uint32_t n)
 {
-	const struct lru_entry *e = &l->entries[slot];
+	const struct lru_entry *e = &l->entries[n];
 
 	l->entries[e->newer].older = e->older;
 	l->entries[e->older].newer = e->newer;
 }
 
-/* Puts the slot between two neighbours. */
-static inline void link_entry(struct lru *l, uint32_t older, uint32_t slot, uint32_t newer)
+/* Puts the entry between two neighbours. */
+static inline void link_entry(struct lru *l, uint32_t older, uint32_t n, uint32_t newer)
 {
-	l->entries[slot].older = older;
-	l->entries[slot].newer = newer;
-	l->entries[older].newer = slot;
-	l->entries[newer].older = slot;
+	l->entries[n].older = older;
+	l->entries[n].newer = newer;
+	l->entries[older].newer = n;
+	l->entries[newer].older = n;
 }
 
 void lru_age(struct lru *l, uint32_t slot)
 {
-	unlink_entry(l, slot);
-	link_entry(l, l->capacity, slot, lru_oldest(l));
+	unlink_entry(l, slot + 1);
+	link_entry(l, 0, slot + 1, l->entries[0].newer);
 }
 
 void lru_remove(struct lru *l, uint32_t slot)
 {
-	struct lru_entry *e = &l->entries[slot];
+	const uint32_t n = slot + 1;
+	struct lru_entry *e = &l->entries[n];
 	uint32_t *link = lru_bucket(l, e->key);
 
-	while (*link != slot + 1)
-		link = &l->entries[*link - 1].next;
+	while (*link != n)
+		link = &l->entries[*link].next;
 	*link = e->next;
-	unlink_entry(l, slot);
+	unlink_entry(l, n);
 	e->used = false;
 	e->older = l->free;
-	l->free = slot;
+	l->free = n;
 	l->count--;
 }
 
 void lru_clear(struct lru *l)
 {
 	for (uint32_t slot = 0; slot < l->begun; slot++) {
-		if (l->entries[slot].used)
+		if (lru_used(l, slot))
 			lru_remove(l, slot);
 	}
 }
 
-/* Gives a new key a slot. There must be a free one. */
-static inline uint32_t slot_give(struct lru *l, uint64_t key)
+/* Gives a new key an entry. There must be a free one. Returns its number. */
+static inline uint32_t entry_give(struct lru *l, uint64_t key)
 {
-	uint32_t slot = l->free, *bucket = lru_bucket(l, key);
+	uint32_t n = l->free, *bucket = lru_bucket(l, key);
 	struct lru_entry *e;
 
-	if (slot == LRU_NONE)
-		slot = l->begun++;
+	if (n)
+		l->free = l->entries[n].older;
 	else
-		l->free = l->entries[slot].older;
-	e = &l->entries[slot];
+		n = ++l->begun;
+	e = &l->entries[n];
 	e->key = key;
 	e->used = true;
 	e->next = *bucket;
-	*bucket = slot + 1;
-	link_entry(l, l->entries[l->capacity].older, slot, l->capacity);
+	*bucket = n;
+	link_entry(l, l->entries[0].older, n, 0);
 	l->count++;
-	return slot;
+	return n;
 }
 
 /* Not inlined: lru_put() would pay for its registers. */
-__attribute__((noinline)) static uint32_t slot_take(struct lru *l, uint64_t key)
+__attribute__((noinline)) static uint32_t entry_take(struct lru *l, uint64_t key)
 {
 	lru_remove(l, lru_oldest(l));
-	return slot_give(l, key);
+	return entry_give(l, key);
 }
 
 uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
 {
-	const uint32_t slot = lru_find(l, key);
+	uint32_t n = lru_find(l, key) + 1;
 
-	*fresh = slot == LRU_NONE;
+	*fresh = !n;
 	if (*fresh)
-		return l->count < l->capacity ? slot_give(l, key) : slot_take(l, key);
-	if (l->entries[slot].newer != l->capacity) {
-		unlink_entry(l, slot);
-		link_entry(l, l->entries[l->capacity].older, slot, l->capacity);
+		n = l->count < l->capacity ? entry_give(l, key) : entry_take(l, key);
+	else if (l->entries[n].newer) {
+		unlink_entry(l, n);
+		link_entry(l, l->entries[0].older, n, 0);
 	}
-	return slot;
+	return n - 1;
 }

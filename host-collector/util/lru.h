@@ -13,22 +13,22 @@
 
 #define LRU_NONE UINT32_MAX
 
+/* Entries have numbers: slot + 1. Number 0 is no slot. It joins the newest to the oldest entry, so
+ * that each entry has two neighbours by age. */
 struct lru_entry {
 	uint64_t key;
-	uint32_t newer, older; /* in use: neighbours in the ring by age; else `older`: next free */
-	uint32_t next;         /* slot + 1 of the next entry in its bucket; 0: it is the last */
+	uint32_t newer, older; /* in use: its neighbours by age; else `older`: the next free one */
+	uint32_t next;         /* in its bucket; 0: it is the last */
 	bool used;
 };
 
 struct lru {
 	uint32_t capacity, count;
 	uint32_t begun; /* slots in use are below this number */
-	uint32_t free;  /* the first free slot below `begun`, or LRU_NONE */
+	uint32_t free;  /* number of the first free entry that was in use before; 0: none */
 	unsigned shift;
 	uint64_t factor;   /* odd and random */
-	uint32_t *buckets; /* slot + 1 of the first entry, or 0 */
-	/* The last one, number `capacity`, is no slot: it joins the newest to the oldest entry, so
-	 * that each entry has two neighbours. */
+	uint32_t *buckets; /* number of the first entry; 0: none */
 	struct lru_entry *entries;
 };
 
@@ -46,11 +46,11 @@ static inline uint32_t *lru_bucket(const struct lru *l, uint64_t key)
 /* Returns the slot of `key`, or LRU_NONE. */
 static inline uint32_t lru_find(const struct lru *l, uint64_t key)
 {
-	uint32_t slot = *lru_bucket(l, key) - 1; /* 0 - 1 is LRU_NONE */
+	uint32_t n = *lru_bucket(l, key);
 
-	while (slot != LRU_NONE && l->entries[slot].key != key)
-		slot = l->entries[slot].next - 1;
-	return slot;
+	while (n && l->entries[n].key != key)
+		n = l->entries[n].next;
+	return n - 1; /* 0 - 1 is LRU_NONE */
 }
 
 /* Returns the slot of `key` and makes `key` the most recently used. Sets *fresh if the key is new:
@@ -60,7 +60,7 @@ uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh);
 /* Returns the slot of the least recently used key. There must be one. */
 static inline uint32_t lru_oldest(const struct lru *l)
 {
-	return l->entries[l->capacity].newer;
+	return l->entries[0].newer - 1;
 }
 
 /* Returns a number below 2^bits: the place of `key` in a caller's own cache of what it found last.
@@ -77,7 +77,7 @@ void lru_clear(struct lru *l); /* removes all keys */
 
 static inline bool lru_used(const struct lru *l, uint32_t slot)
 {
-	return l->entries[slot].used;
+	return l->entries[slot + 1].used;
 }
 
 /* Returns a number that is larger than every slot in use, for loops over all slots. It is at most
@@ -89,7 +89,7 @@ static inline uint32_t lru_slots(const struct lru *l)
 
 static inline uint64_t lru_key(const struct lru *l, uint32_t slot)
 {
-	return l->entries[slot].key;
+	return l->entries[slot + 1].key;
 }
 
 #endif
