@@ -25,7 +25,7 @@ struct covered {
 	struct piece host_gap, guest_gap; /* newest gaps, which may go on; end 0: none */
 };
 
-enum { KNOWN_BITS = 11 };
+enum { KNOWN_BITS = 11, CPU_BITS = 9 };
 
 /* The vCPU that runs a guest CPU, as found last. */
 struct known_cpu {
@@ -41,9 +41,9 @@ struct coverage {
 	int64_t than_ns;
 	struct host_ns from; /* time before this does not count */
 	size_t n;
-	struct covered **vcpus;                       /* in the order of their first span */
-	struct covered *known[1 << KNOWN_BITS];       /* found last, by known_place(); NULL: none */
-	struct known_cpu known_cpus[1 << KNOWN_BITS]; /* by known_place() of the guest CPU */
+	struct covered **vcpus;                     /* in the order of their first span */
+	struct covered *known[1 << KNOWN_BITS];     /* found last, by known_place(); NULL: none */
+	struct known_cpu known_cpus[1 << CPU_BITS]; /* by cpu_place() */
 	size_t n_gaps;
 	struct report_gap gaps[REPORT_GAPS_MAX];
 	uint64_t dropped_gaps;
@@ -53,6 +53,11 @@ struct coverage {
 static uint32_t known_place(uint32_t vm, uint32_t vcpu)
 {
 	return lru_place((uint64_t)vm << 32 | vcpu, KNOWN_BITS);
+}
+
+static uint32_t cpu_place(uint32_t vm, uint32_t cpu)
+{
+	return lru_place((uint64_t)vm << 32 | cpu, CPU_BITS);
 }
 
 static struct covered *vcpu_find(struct coverage *c, uint32_t vm, uint32_t vcpu)
@@ -217,7 +222,7 @@ __attribute__((noinline)) static void guest_span_add(struct coverage *c, struct 
 static void on_guest_span(void *context, const struct guest_span *span)
 {
 	struct coverage *c = context;
-	struct known_cpu *known = &c->known_cpus[known_place(span->vm, span->cpu)];
+	struct known_cpu *known = &c->known_cpus[cpu_place(span->vm, span->cpu)];
 
 	if (known->of && known->vm == span->vm && known->cpu == span->cpu &&
 	    known->joins == model_joins(c->model) && span->begin.ns >= known->from.ns &&
