@@ -13,6 +13,10 @@ class Unusable(Exception):
     """The revision does not exist here, or cannot be built."""
 
 
+class Absent(Unusable):
+    """This clone has no history that could contain the revision."""
+
+
 def call(what, *command):
     """Raises Unusable, with the end of what it printed."""
     done = subprocess.run(command, cwd=figures.SOURCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -30,6 +34,14 @@ class Revision:
         self.rev, self._targets, self._configure, self.folder, self.path = rev, targets, configure, None, None
 
     def __enter__(self):
+        if not shutil.which("git") or not (figures.SOURCE / ".git").exists():
+            raise Absent(f"no revision {self.rev}: this is no clone of the project")
+        try:
+            shallow = call("git cannot read this clone", "git", "rev-parse", "--is-shallow-repository")
+        except Unusable as e:
+            raise Absent(f"no revision {self.rev}: {e}") from None
+        if shallow.strip() == "true":
+            raise Absent(f"no revision {self.rev}: this clone is shallow")
         commit = call(f"no revision {self.rev}", "git", "rev-parse", "--verify", "--quiet",
                       f"{self.rev}^{{commit}}").strip()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="vcpuscope-revision."))
@@ -49,10 +61,13 @@ class Revision:
         self.path = tree / "build"
 
     def __exit__(self, *_):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # the removal is quick, and happens whole
+        # The removal is quick, and happens whole.
+        handlers = {number: signal.signal(number, signal.SIG_IGN)
+                    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         figures.end_children()  # compilers of a build that was interrupted
         subprocess.run(["git", "worktree", "remove", "--force", self.folder / "tree"], cwd=figures.SOURCE,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         shutil.rmtree(self.folder, ignore_errors=True)
         subprocess.run(["git", "worktree", "prune"], cwd=figures.SOURCE)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

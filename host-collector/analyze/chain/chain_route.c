@@ -552,7 +552,6 @@ __attribute__((noinline)) static void guest_step_take(struct chain_route *r,
 static void guest_take(void *context, const struct guest_instant *i)
 {
 	struct chain_route *r = context;
-
 	struct chain_vcpu *v;
 
 	if (i->t.ns < r->next_sweep.ns) {
