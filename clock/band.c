@@ -24,7 +24,9 @@ struct band *band_new(const struct band_options *options)
 		return NULL;
 	b->options = *options;
 	b->rounding = options->slope_max + 1;
-	b->epochs = calloc(EPOCHS_MAX, sizeof(*b->epochs));
+	b->knots_max = options->short_memory ? KNOTS_SHORT_MAX : KNOTS_MAX;
+	b->epochs_max = options->short_memory ? EPOCHS_SHORT_MAX : EPOCHS_MAX;
+	b->epochs = calloc(b->epochs_max, sizeof(*b->epochs));
 	if (!b->epochs) {
 		free(b);
 		return NULL;
@@ -136,7 +138,7 @@ static void knots_thin(struct band *b)
 
 static int knot_append(struct band *b, const struct knot *knot)
 {
-	if (b->n_knots == KNOTS_MAX)
+	if (b->n_knots == b->knots_max)
 		knots_thin(b);
 	if (b->n_knots == b->knots_allocated) {
 		size_t wanted = b->knots_allocated ? b->knots_allocated * 2 : 64;
@@ -238,7 +240,7 @@ static int epoch_begin(struct band *b, struct band_fact lower, struct band_fact 
 	if (!knot_solve(b, x, upper.y, &knot, &epoch.before))
 		return -EINVAL;
 	epoch.after = epoch.before;
-	if (b->n_epochs == EPOCHS_MAX)
+	if (b->n_epochs == b->epochs_max)
 		epoch_forget(b);
 	epoch.first = b->n_knots;
 	r = knot_append(b, &knot);

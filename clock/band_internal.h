@@ -12,8 +12,11 @@
 enum {
 	FACTS_MAX = FEASIBLE_POINTS_MAX,
 	FACTS_FRESH = 32, /* the newest facts, which are never thinned */
+	/* The two ends of each epoch stay, so the knots must be more than four times as many. */
 	KNOTS_MAX = 8192,
 	EPOCHS_MAX = 1024,
+	KNOTS_SHORT_MAX = 1024, /* with a short memory */
+	EPOCHS_SHORT_MAX = 128,
 	IMPROVE_KNOTS = 64,
 	BREAKS_MAX = 2,
 	PAUSE_SLACK = 200, /* edges of a pause may be off by spacing / PAUSE_SLACK */
@@ -48,9 +51,9 @@ struct band {
 	unsigned n_breaks; /* since the newest observation; above BREAKS_MAX: times unknown */
 	uint64_t breaks[BREAKS_MAX]; /* in y */
 	struct facts lower, upper;   /* of the current epoch */
-	size_t n_knots, knots_allocated;
+	size_t n_knots, knots_allocated, knots_max;
 	struct knot *knots;
-	size_t n_epochs;
+	size_t n_epochs, epochs_max;
 	uint64_t epochs_forgotten;
 	struct epoch *epochs;
 };

@@ -47,6 +47,7 @@ struct echo_sync *echo_sync_new(const struct echo_options *options)
 		.slope_max = (same ? fmax(ratio, 1) : ratio) * (1 + ppm / 1e6),
 		.wander = ratio * wander / 1e6 / (double)options->stream_hz,
 		.spacing = options->stream_hz,
+		.short_memory = options->short_memory,
 	};
 
 	if (!s)
@@ -54,7 +55,7 @@ struct echo_sync *echo_sync_new(const struct echo_options *options)
 	s->host_per_guest = ratio;
 	s->best_round_trip = s->epoch_best_round_trip = UINT64_MAX;
 	s->band = band_new(&band);
-	s->order = order_new();
+	s->order = order_new(options->short_memory);
 	if (!s->band || !s->order) {
 		echo_sync_free(s);
 		return NULL;

@@ -33,6 +33,9 @@ struct echo_options {
 	 * measure their TSC frequency badly at first. */
 	double slope_ppm;
 	double wander_ppm_per_s; /* largest change of the ratio; 0: the default, 0.01 */
+	/* For a session that converts only times of the last minutes: of older times it keeps less,
+	 * so that it needs 72 KiB instead of 900. */
+	bool short_memory;
 };
 
 struct echo_observation {

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	POINTS_MAX = 16384,
+	POINTS_SHORT_MAX = 1024, /* with a short memory */
 	POINTS_FIRST = 256,
 	/* Observations around a place that are asked whether a steady map fits, and how many must
 	 * say no. Steps that follow each other this fast are no steps. */
@@ -19,16 +21,20 @@ struct point {
 };
 
 struct order {
-	size_t n, allocated;
+	size_t n, allocated, max;
 	struct point *points; /* low_x, low_y, high_x and high_y rise */
 	uint64_t misfits;
 	bool unsteady;
 	uint64_t arrival_x, arrival_y; /* 0: none */
 };
 
-struct order *order_new(void)
+struct order *order_new(bool short_memory)
 {
-	return calloc(1, sizeof(struct order));
+	struct order *o = calloc(1, sizeof(*o));
+
+	if (o)
+		o->max = short_memory ? POINTS_SHORT_MAX : POINTS_MAX;
+	return o;
 }
 
 void order_free(struct order *o)
@@ -39,6 +45,17 @@ void order_free(struct order *o)
 	free(o);
 }
 
+/* Every second point of the older half goes. */
+static void points_thin(struct order *o)
+{
+	const size_t half = o->n / 2, kept = half / 2;
+
+	for (size_t i = 0; i < kept; i++)
+		o->points[i] = o->points[2 * i];
+	memmove(o->points + kept, o->points + half, (o->n - half) * sizeof(*o->points));
+	o->n -= half - kept;
+}
+
 static int room_make(struct order *o)
 {
 	size_t wanted = o->allocated ? o->allocated * 2 : POINTS_FIRST;
@@ -46,10 +63,8 @@ static int room_make(struct order *o)
 
 	if (o->n < o->allocated)
 		return 0;
-	if (o->n == POINTS_MAX) {
-		for (size_t i = 0; i < POINTS_MAX / 2; i++)
-			o->points[i] = o->points[2 * i];
-		o->n = POINTS_MAX / 2;
+	if (o->n == o->max) {
+		points_thin(o);
 		return 0;
 	}
 	grown = realloc(o->points, wanted * sizeof(*grown));

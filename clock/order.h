@@ -9,8 +9,8 @@
  * contradict every steady map through the earlier ones, so that each of them began an epoch of a
  * band (band.h).
  *
- * Memory is bounded: when it is full, every second observation is dropped. A conversion is a
- * binary search.
+ * Memory is bounded: when it is full, every second observation of the older half is dropped. A
+ * conversion is a binary search.
  */
 #ifndef CLOCK_ORDER_H
 #define CLOCK_ORDER_H
@@ -21,7 +21,8 @@
 
 struct order;
 
-struct order *order_new(void); /* returns NULL if out of memory */
+/* Returns NULL if out of memory. short_memory: keeps 1024 observations instead of 16384. */
+struct order *order_new(bool short_memory);
 void order_free(struct order *o);
 
 /* Adds the facts y(low_x) >= low_y and y(high_x) <= high_y, with low_x <= high_x and low_y <=

@@ -32,7 +32,7 @@ struct raw_clock {
 	struct wall walls[REALTIME_SAMPLES]; /* in time order, thinned when full */
 };
 
-struct raw_clock *raw_clock_new(uint64_t hz)
+struct raw_clock *raw_clock_new(uint64_t hz, bool short_memory)
 {
 	struct raw_clock *c = calloc(1, sizeof(*c));
 	double slope = 1e9 / (double)hz;
@@ -41,6 +41,7 @@ struct raw_clock *raw_clock_new(uint64_t hz)
 		.slope_max = slope * (1 + RATE_TOLERANCE),
 		.wander = slope * WANDER_PPM_PER_S / 1e6 / (double)hz,
 		.spacing = hz,
+		.short_memory = short_memory,
 	};
 
 	if (!c)

@@ -15,8 +15,9 @@
 
 struct raw_clock;
 
-/* Returns NULL if out of memory. hz: nominal TSC frequency. */
-struct raw_clock *raw_clock_new(uint64_t hz);
+/* Returns NULL if out of memory. hz: nominal TSC frequency. short_memory: see struct band_options.
+ */
+struct raw_clock *raw_clock_new(uint64_t hz, bool short_memory);
 void raw_clock_free(struct raw_clock *c);
 /* Adds a sample, in order of time. Returns 0, -EINVAL if the sample contradicts itself (it is
  * ignored) or -ENOMEM. */

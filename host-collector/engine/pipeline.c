@@ -112,7 +112,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *options)
 		merge.memory_bytes = options->memory_bytes;
 	p->options = *options;
 	p->advanced.ns = p->early_advanced.ns = INT64_MIN;
-	p->clocks = clock_book_new();
+	p->clocks = clock_book_new(options->live);
 	if (p->clocks && !options->live)
 		clock_book_limit_span(p->clocks);
 	p->unpacker = frame_unpacker_new();

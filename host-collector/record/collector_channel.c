@@ -49,7 +49,8 @@ static void link_hello(void *context, const struct message_hello *hello)
 {
 	struct collector *c = context;
 	struct echo_options options = {.host_hz = host_stream_hello(c->host)->clock_hz,
-				       .stream_hz = hello->clock_hz};
+				       .stream_hz = hello->clock_hz,
+				       .short_memory = true};
 
 	c->guest_tsc = hello->clock == STREAM_CLOCK_GUEST_TSC;
 	echo_sync_free(c->echo);

@@ -9,9 +9,13 @@
 enum { EARLY_MAX = 256 }; /* facts kept until the rate is known */
 static const uint64_t ns_per_s = 1000000000;
 
-struct clock_book *clock_book_new(void)
+struct clock_book *clock_book_new(bool short_memory)
 {
-	return calloc(1, sizeof(struct clock_book));
+	struct clock_book *b = calloc(1, sizeof(*b));
+
+	if (b)
+		b->short_memory = short_memory;
+	return b;
 }
 
 void clock_book_free(struct clock_book *b)
@@ -101,7 +105,7 @@ static int boot_get(struct clock_book *b, uint32_t source, uint32_t boot, struct
 			*slot = malloc(sizeof(**slot));
 		if (!*slot)
 			return -ENOMEM;
-		guest_clock_init(*slot);
+		guest_clock_init(*slot, b->short_memory);
 		if (before) {
 			(*slot)->window.from = before->answered;
 			if (before->heard)
@@ -129,7 +133,7 @@ static int host_start(struct clock_book *b, uint64_t hz)
 	int err = 0;
 
 	b->host_hz = hz;
-	b->raw = raw_clock_new(hz);
+	b->raw = raw_clock_new(hz, b->short_memory);
 	if (!b->raw)
 		return -ENOMEM;
 	for (size_t i = 0; i < b->n_early && !err; i++)

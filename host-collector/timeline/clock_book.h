@@ -40,7 +40,8 @@
 
 struct clock_book;
 
-struct clock_book *clock_book_new(void); /* NULL on ENOMEM */
+/* Returns NULL on ENOMEM. short_memory: see struct echo_options. */
+struct clock_book *clock_book_new(bool short_memory);
 void clock_book_free(struct clock_book *b);
 /* Also rejects times that are further than SPAN_NS_LIMIT from the first sample, from now on. For
  * recordings: a collector may run for longer. */

@@ -25,7 +25,7 @@ struct clock_book {
 	uint64_t host_hz;
 	struct raw_clock *raw;
 	uint64_t n_samples; /* number of samples in raw */
-	bool span_limited;
+	bool span_limited, short_memory;
 	int64_t origin_ns; /* of the first sample in raw */
 	struct message_clock_sample first_sample, last_sample;
 	size_t n_wall_steps;

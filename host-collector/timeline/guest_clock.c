@@ -12,9 +12,9 @@ struct guest_early_echoes {
 	uint64_t n; /* ever */
 };
 
-void guest_clock_init(struct guest_clock *g)
+void guest_clock_init(struct guest_clock *g, bool short_memory)
 {
-	*g = (struct guest_clock){.window = {0, UINT64_MAX}};
+	*g = (struct guest_clock){.window = {0, UINT64_MAX}, .short_memory = short_memory};
 }
 
 void guest_clock_fini(struct guest_clock *g)
@@ -27,7 +27,8 @@ void guest_clock_fini(struct guest_clock *g)
 
 int guest_clock_start(struct guest_clock *g, uint64_t host_hz)
 {
-	struct echo_options options = {.host_hz = host_hz, .stream_hz = g->hz};
+	struct echo_options options = {
+		.host_hz = host_hz, .stream_hz = g->hz, .short_memory = g->short_memory};
 	uint64_t first;
 
 	if (g->echo || !g->hz || !host_hz)

@@ -29,6 +29,7 @@ struct guest_clock {
 	uint64_t hz;              /* nominal rate of the stream clock; 0: unknown */
 	struct message_cpu *cpus; /* the guest's CPUs, as HELLO names them; owned */
 	size_t n_cpus;
+	bool short_memory;      /* of echo */
 	struct echo_sync *echo; /* NULL until hz and the host's rate are known */
 	uint64_t observations;  /* round trips that echo accepted */
 	struct guest_early_echoes *early;
@@ -46,8 +47,8 @@ struct guest_clock {
 };
 
 /* The following functions add observations. Those that return int return 0 or -ENOMEM. `host_hz`
- * is 0 while the host's rate is unknown. */
-void guest_clock_init(struct guest_clock *g);
+ * is 0 while the host's rate is unknown. short_memory: see struct echo_options. */
+void guest_clock_init(struct guest_clock *g, bool short_memory);
 void guest_clock_fini(struct guest_clock *g);
 int guest_clock_hello(struct guest_clock *g, const struct message_hello *hello, uint64_t host_hz);
 int guest_clock_echo(struct guest_clock *g, const struct echo_observation *o);

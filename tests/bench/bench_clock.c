@@ -83,7 +83,7 @@ static void guest_setup(struct guest *g, struct tsc_scaling tsc, uint64_t epochs
 	struct tsc_scaling in_force[EPOCHS];
 	uint64_t seed = 1, end = first + seconds * HZ;
 
-	g->book = clock_book_new();
+	g->book = clock_book_new(false);
 	hello = (struct message_hello){.clock_hz = HZ};
 	clock_book_hello(g->book, VS_SOURCE_HOST, 0, &hello);
 	hello.clock = STREAM_CLOCK_GUEST_TSC;
@@ -130,7 +130,7 @@ static void bench_setup(struct bench *b)
 	guest_setup(&b->changed, plain, EPOCHS);
 	guest_setup(&b->scaled, scaled, EPOCHS);
 	b->echo = echo_sync_new(&options);
-	b->raw = raw_clock_new(HZ);
+	b->raw = raw_clock_new(HZ, false);
 	for (uint64_t s = 0; s < 300; s++) {
 		uint64_t host = first + s * HZ;
 		struct echo_observation o = {{host}, host + 300000, host + 310000, {host + 650000}};

@@ -171,7 +171,7 @@ static bool history_run(uint64_t number)
 	w.tsc0 = next(&w) >> 1;
 	w.monotonic0 = (next(&w) >> 12) + 10000000000u;
 	w.raw0 = (next(&w) >> 12) + 10000000000u;
-	raw = raw_clock_new((uint64_t)(w.hz * (1 + uniform(&w, -900e-6, 900e-6))));
+	raw = raw_clock_new((uint64_t)(w.hz * (1 + uniform(&w, -900e-6, 900e-6))), false);
 	for (int i = 0; i <= SPANS; i++) {
 		times[i] = t;
 		t += span_ns * uniform(&w, 0.2, 1) + 4 * width_ns;

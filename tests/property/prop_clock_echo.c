@@ -349,6 +349,7 @@ static bool history_run(uint64_t number, struct score *score)
 	end = last + (int64_t)(5 * w.hz);
 	pieces_draw(&w, begin, end, rate, wander_ppm);
 
+	options.short_memory = uniform(&w, 0, 1) < 0.5;
 	s = echo_sync_new(&options);
 	for (int i = 0; i < n; i++) {
 		struct trip *t = &trips[i];

@@ -2,6 +2,7 @@
 /* Tests echo sync: the interval contains the true time and is narrow, and a step begins a new
  * epoch. */
 #include <errno.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,16 @@
 
 /* Time is the host's TSC at 2 GHz; the guest's clock is a line of it within each epoch. */
 static const uint64_t hz = 2000000000u;
+
+/* An echo map's memory is below these, however long its history is. */
+enum { LONG_BYTES = 1 << 20, SHORT_BYTES = 100 << 10 };
+
+static size_t heap_bytes(void)
+{
+	const struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
 
 struct world {
 	uint64_t host0, guest0; /* where both were at host0 */
@@ -308,14 +319,15 @@ static void a_pause_that_is_known_divides_the_stamps_around_it(void **state)
 }
 
 /* Two crystals that wander by 3 ppm over an hour are one epoch, and their history is thinned. */
-static void slow_drift_is_no_epoch_and_memory_stays_bounded(void **state)
+static void slow_drift_check(bool short_memory)
 {
-	const struct echo_options options = {.host_hz = hz, .stream_hz = hz};
+	const struct echo_options options = {
+		.host_hz = hz, .stream_hz = hz, .short_memory = short_memory};
+	const size_t before_bytes = heap_bytes();
 	struct world w = {1ull << 40, 1ull << 30, 1, 5};
 	struct echo_sync *s = echo_sync_new(&options);
 	struct echo_sync_summary summary;
 
-	(void)state;
 	for (uint64_t n = 0; n < 12000; n++) {
 		struct echo_observation o;
 
@@ -330,7 +342,15 @@ static void slow_drift_is_no_epoch_and_memory_stays_bounded(void **state)
 	echo_sync_summarise(s, &summary);
 	assert_int_equal(summary.epochs, 1);
 	assert_inside(s, &w, w.host0);
+	assert_true(heap_bytes() - before_bytes < (short_memory ? SHORT_BYTES : LONG_BYTES));
 	echo_sync_free(s);
+}
+
+static void slow_drift_is_no_epoch_and_memory_stays_bounded(void **state)
+{
+	(void)state;
+	slow_drift_check(false);
+	slow_drift_check(true);
 }
 
 /* Another process on this machine: real scheduling, and the truth is known (one TSC). */
@@ -386,15 +406,16 @@ static void real_round_trips_hold_the_truth(void **state)
 }
 
 /* Stamps come from a guest: any may be anything. */
-static void hostile_stamps_neither_crash_nor_grow(void **state)
+static void hostile_stamps_check(bool short_memory)
 {
-	const struct echo_options options = {.host_hz = hz, .stream_hz = hz};
+	const struct echo_options options = {
+		.host_hz = hz, .stream_hz = hz, .short_memory = short_memory};
+	const size_t before_bytes = heap_bytes();
 	struct world w = {1ull << 40, 1ull << 30, 1, 11};
 	struct echo_sync *s = echo_sync_new(&options);
 	struct echo_sync_summary summary;
 	uint64_t began = 0;
 
-	(void)state;
 	for (uint64_t n = 0; n < 20000; n++) {
 		struct echo_observation o = round_trip(&w, w.host0 + n * hz / 10);
 		uint64_t anything = w.random * w.random, guest, err;
@@ -423,7 +444,15 @@ static void hostile_stamps_neither_crash_nor_grow(void **state)
 		assert_true(echo_sync_add(s, &o) >= 0);
 	}
 	assert_inside(s, &w, w.host0 + 20009 * (hz / 10));
+	assert_true(heap_bytes() - before_bytes < (short_memory ? SHORT_BYTES : LONG_BYTES));
 	echo_sync_free(s);
+}
+
+static void hostile_stamps_neither_crash_nor_grow(void **state)
+{
+	(void)state;
+	hostile_stamps_check(false);
+	hostile_stamps_check(true);
 }
 
 int main(void)

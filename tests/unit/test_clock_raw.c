@@ -32,7 +32,7 @@ static struct clock_sample sample_at(uint64_t tsc, uint64_t read_at)
 
 static void times_between_and_beyond_samples_stay_in_bound(void **state)
 {
-	struct raw_clock *c = raw_clock_new(hz);
+	struct raw_clock *c = raw_clock_new(hz, false);
 
 	(void)state;
 	assert_non_null(c);
@@ -60,7 +60,7 @@ static void times_between_and_beyond_samples_stay_in_bound(void **state)
 
 static void carried_error_is_added(void **state)
 {
-	struct raw_clock *c = raw_clock_new(hz);
+	struct raw_clock *c = raw_clock_new(hz, false);
 	struct clock_sample s = sample_at(tsc0, 10);
 	struct host_time a, b;
 
@@ -75,7 +75,7 @@ static void carried_error_is_added(void **state)
 
 static void there_and_back_is_the_same_tick(void **state)
 {
-	struct raw_clock *c = raw_clock_new(hz);
+	struct raw_clock *c = raw_clock_new(hz, false);
 
 	(void)state;
 	for (uint64_t i = 0; i < 100; i++) {
@@ -101,7 +101,7 @@ static void real_clock_is_predicted(void **state)
 
 	(void)state;
 	assert_int_equal(clock_tsc_hz(&real_hz), 0);
-	c = raw_clock_new(real_hz);
+	c = raw_clock_new(real_hz, false);
 	for (int i = 0; i < 50; i++) {
 		const struct timespec pause = {.tv_nsec = 1000000};
 		struct host_time early, late;
@@ -126,7 +126,7 @@ static void real_clock_is_predicted(void **state)
 
 static void wall_time_follows_the_nearest_sample(void **state)
 {
-	struct raw_clock *c = raw_clock_new(hz);
+	struct raw_clock *c = raw_clock_new(hz, false);
 	struct clock_sample s;
 	int64_t t;
 
@@ -149,7 +149,7 @@ static void wall_time_follows_the_nearest_sample(void **state)
 /* However many samples came, what is kept of them covers them, in order. */
 static void points_of_the_monotonic_clock_span_all_samples(void **state)
 {
-	struct raw_clock *c = raw_clock_new(hz);
+	struct raw_clock *c = raw_clock_new(hz, false);
 	struct monotonic_ns monotonic;
 	struct host_ns t, before = {0};
 	size_t n = 0;
