@@ -19,7 +19,12 @@ enum frame_keeping {
 	FRAME_DROP = 0,
 	FRAME_KEEP_NEWEST = 1, /* it stays until a newer one of its kind and source is too old */
 	FRAME_KEEP_ALL = 2,    /* it stays while there is memory */
+	/* Its sender says the same again after VS_REPEAT_S if it is still needed: it stays that
+	 * much longer. */
+	FRAME_KEEP_REPEATED = 3,
 };
+
+enum { VS_REPEAT_S = 30 };
 
 /* X(number, NAME, message, senders, keeping). message: see message_fields.h. */
 #define VS_FRAME_KINDS(X)                                                                          \
@@ -44,7 +49,7 @@ enum frame_keeping {
 	X(21, VM_CLOCK, vm_clock, BY_COLLECTOR, KEEP_ALL)                                          \
 	X(22, CPU_QUOTA, cpu_quota, BY_COLLECTOR, KEEP_NEWEST)                                     \
 	X(23, EXIT_SUMMARY, exit_summary, BY_COLLECTOR, DROP)                                      \
-	X(24, TASK_ORIGINS, task_origins, BY_COLLECTOR, KEEP_ALL)
+	X(24, TASK_ORIGINS, task_origins, BY_COLLECTOR, KEEP_REPEATED)
 
 /* X(message): the messages that have a struct message_<message>. Each has a layout
  * message_<message>_layout (message_fields.h) and functions message_<message>_pack() and _unpack().

@@ -15,6 +15,7 @@
 enum {
 	SOURCES_MAX = MODEL_VMS_MAX + 1,
 	KEPT_SHARE = 4, /* what is kept from before may take this part of the memory */
+	ANSWER_S = 5,   /* a sender may take this long for the answer that it repeats */
 	NAMES_AT_ONCE = VS_BATCH_EVENTS_MAX,
 };
 
@@ -37,7 +38,7 @@ struct frame_list {
 };
 
 struct flight_ring {
-	uint64_t age_ticks;
+	uint64_t age_ticks, repeat_ticks;
 	size_t max_bytes;
 	bool held; /* frames since held_tsc stay, whatever their age */
 	uint64_t held_tsc;
@@ -59,6 +60,7 @@ struct flight_ring *flight_ring_new(uint64_t age_ns, size_t max_bytes, uint64_t 
 		return NULL;
 	}
 	r->age_ticks = (uint64_t)((double)age_ns / 1e9 * (double)host_hz);
+	r->repeat_ticks = (VS_REPEAT_S + ANSWER_S) * host_hz;
 	r->max_bytes = max_bytes;
 	return r;
 }
@@ -163,6 +165,23 @@ static void kept_replace(struct flight_ring *r, const struct held_frame *by)
 	}
 }
 
+/* Frees what its sender has repeated by the oldest recent frame, or no recent frame needs. */
+static void kept_expire(struct flight_ring *r)
+{
+	struct held_frame *before = NULL, **at = &r->kept.first;
+	const uint64_t oldest_tsc = r->recent.first->arrival_tsc;
+
+	while (*at && (int64_t)(oldest_tsc - (*at)->arrival_tsc) > (int64_t)r->repeat_ticks) {
+		if (keeping_of(*at) == FRAME_KEEP_REPEATED) {
+			free(list_take(&r->kept, at, before));
+			continue;
+		}
+		before = *at;
+		at = &before->next;
+	}
+}
+
+/* Another must be in the list. */
 static void recent_retire(struct flight_ring *r)
 {
 	struct held_frame *f = list_take(&r->recent, &r->recent.first, NULL);
@@ -174,7 +193,14 @@ static void recent_retire(struct flight_ring *r)
 	}
 	if (keeping == FRAME_KEEP_NEWEST)
 		kept_replace(r, f);
+	if (keeping == FRAME_KEEP_REPEATED)
+		kept_expire(r);
 	list_append(&r->kept, f);
+}
+
+static bool is_bounded(enum frame_keeping keeping)
+{
+	return keeping == FRAME_KEEP_ALL || keeping == FRAME_KEEP_REPEATED;
 }
 
 /* The oldest of what nothing replaces; HELLO and the like always stay. */
@@ -183,7 +209,7 @@ static void kept_bound(struct flight_ring *r)
 	struct held_frame *before = NULL, **at = &r->kept.first;
 
 	while (*at && r->kept.bytes > r->max_bytes / KEPT_SHARE) {
-		if (keeping_of(*at) == FRAME_KEEP_ALL) {
+		if (is_bounded(keeping_of(*at))) {
 			free(list_take(&r->kept, at, before));
 			continue;
 		}

@@ -2,7 +2,8 @@
 /*
  * Keeps the last seconds of one VM's streams in memory, as the frames that were received. It also
  * keeps older frames that a reader needs to interpret the recent ones: HELLO, VM information, CPU
- * quota, clock parameters, stacks, origins of tasks, and whether QEMU paused or migrates the VM.
+ * quota, clock parameters, stacks, origins of tasks (of the last VS_REPEAT_S before), and whether
+ * QEMU paused or migrates the VM.
  * Written to a file, the content is a normal recording.
  */
 #ifndef DAEMON_FLIGHT_RING_H

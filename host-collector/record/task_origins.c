@@ -20,7 +20,8 @@ enum {
 	STACK_BYTES = 256 * 1024,
 };
 
-static const uint64_t again_ns = 30000000000; /* a task may move to another cgroup */
+static const uint64_t again_ns =
+	VS_REPEAT_S * 1000000000ull; /* a task may move to another cgroup */
 
 /* A thread, as an event described it. */
 struct known_task {

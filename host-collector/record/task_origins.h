@@ -37,7 +37,7 @@ struct origins_asker *origins_asker_new(struct task_origins *o);
 void origins_asker_free(struct origins_asker *a); /* NULL is allowed */
 /* Processes an event of the stream. e->time: host TSC. monotonic_ns: the same time in
  * CLOCK_MONOTONIC. TASK_NAME names a thread; a SCHED_SWITCH to a named thread requests its origin
- * unless this was done in the last 30 s. Does not wait for the worker. */
+ * unless this was done in the last VS_REPEAT_S. Does not wait for the worker. */
 void origins_event(struct origins_asker *a, const struct vs_event *e, uint64_t monotonic_ns);
 /* Takes up to VS_TASK_ORIGINS_MAX answers. tsc_hz: TSC frequency of the host. Returns false if
  * there are none. */

@@ -24,6 +24,8 @@ struct ring {
 	uint32_t frame_seq;
 	uint8_t kinds[NOTES_MAX];
 	size_t n;
+	uint32_t origins[NOTES_MAX]; /* thread ids */
+	size_t n_origins;
 };
 
 static int setup(void **state)
@@ -49,24 +51,41 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void push(struct ring *r, uint64_t second, enum frame_kind kind, struct byte_buffer *payload)
+{
+	struct frame_item item;
+	struct frame_view frame;
+
+	assert_int_equal(frame_maker_frame(r->maker, kind, 1, r->frame_seq++, payload->data,
+					   payload->len, &frame),
+			 0);
+	item = frame_item_of(&frame);
+	flight_ring_push(r->ring, VS_SOURCE_HOST, second * SECOND, &item);
+	byte_buffer_fini(payload);
+}
+
 static void note_push(struct ring *r, uint64_t second, uint32_t vm, uint8_t kind)
 {
 	struct message_note m = {.kind = kind, .vm = vm, .host_tsc = second * SECOND};
 	struct byte_buffer payload = {0};
-	struct frame_item item;
-	struct frame_view frame;
 
 	snprintf(m.text, sizeof(m.text), "at %llu s", (unsigned long long)second);
 	assert_int_equal(message_note_pack(&m, &payload), 0);
-	assert_int_equal(frame_maker_frame(r->maker, FRAME_NOTE, 1, r->frame_seq++, payload.data,
-					   payload.len, &frame),
-			 0);
-	item = frame_item_of(&frame);
-	flight_ring_push(r->ring, VS_SOURCE_HOST, second * SECOND, &item);
-	byte_buffer_fini(&payload);
+	push(r, second, FRAME_NOTE, &payload);
 }
 
-/* Reads the kinds of the notes that the ring's recording has, in order. */
+static void origin_push(struct ring *r, uint64_t second, int32_t tid)
+{
+	static struct message_task_origins m = {.n = 1};
+	struct byte_buffer payload = {0};
+
+	m.tasks[0].tid = m.tasks[0].tgid = tid;
+	assert_int_equal(message_task_origins_pack(&m, &payload), 0);
+	push(r, second, FRAME_TASK_ORIGINS, &payload);
+}
+
+/* Reads the kinds of the notes that the ring's recording has, and the threads whose origins it has,
+ * in order. */
 static void notes_read(struct ring *r)
 {
 	char path[] = "/tmp/test_flight_ring.XXXXXX";
@@ -82,13 +101,19 @@ static void notes_read(struct ring *r)
 	assert_int_equal(flight_ring_write(r->ring, names, path, 0), 0);
 	assert_int_equal(recording_reader_open(path, &reader), 0);
 	while (recording_reader_next(reader, &entry) > 0) {
+		static struct message_task_origins origins;
 		const uint8_t *payload;
 		struct message_note m;
 		size_t len;
 
+		assert_int_equal(frame_unpack(unpacker, &entry.frame, &payload, &len), 0);
+		if (entry.frame.header.kind == FRAME_TASK_ORIGINS) {
+			assert_int_equal(message_task_origins_unpack(payload, len, &origins), 0);
+			assert_true(r->n_origins < NOTES_MAX);
+			r->origins[r->n_origins++] = (uint32_t)origins.tasks[0].tid;
+		}
 		if (entry.frame.header.kind != FRAME_NOTE)
 			continue;
-		assert_int_equal(frame_unpack(unpacker, &entry.frame, &payload, &len), 0);
 		assert_int_equal(message_note_unpack(payload, len, &m), 0);
 		assert_true(r->n < NOTES_MAX);
 		r->kinds[r->n++] = (uint8_t)m.kind;
@@ -165,6 +190,23 @@ static void test_memory_bounds_what_is_held(void **state)
 	assert_true(stats.early > 0);
 }
 
+/* The ring keeps 10 s. A recording of them needs the origins that were sent up to 30 s before. */
+static void test_what_is_repeated_stays_until_it_was(void **state)
+{
+	struct ring *r = *state;
+
+	for (uint64_t second = 1; second <= 100; second++) {
+		if (second % 20 == 0)
+			origin_push(r, second, (int32_t)second);
+		note_push(r, second, VM, NOTE_CHANNEL_UP);
+	}
+	notes_read(r);
+	assert_int_equal(r->n_origins, 3);
+	assert_int_equal(r->origins[0], 60);
+	assert_int_equal(r->origins[1], 80);
+	assert_int_equal(r->origins[2], 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +216,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_held_outlives_its_age, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_memory_bounds_what_is_held, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_repeated_stays_until_it_was, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
