@@ -341,8 +341,7 @@ static int on_cpu_quota(struct pipeline *p, struct stream *s, uint64_t arrival_t
 	return err;
 }
 
-static int origin_emit(struct model *to, const struct pipeline *p,
-		       const struct message_task_origin *m)
+static int origin_emit(struct model *to, const struct pipeline *p, struct message_task_origin *m)
 {
 	struct task_origin origin = {.tid = m->tid,
 				     .tgid = m->tgid,
@@ -354,7 +353,8 @@ static int origin_emit(struct model *to, const struct pipeline *p,
 	if (!clock_book_host_ns(p->clocks, m->seen, &origin.seen) ||
 	    !clock_book_host_ns(p->clocks, m->began, &origin.began))
 		return 0;
-	memcpy(origin.vm, m->vm, sizeof(origin.vm));
+	if (*m->vm)
+		origin.vm = m->vm;
 	if (model_cgroup(to, m->cgroup, 0, 0, &origin.cgroup))
 		return -ENOMEM;
 	return model_task_origin_set(to, &origin);

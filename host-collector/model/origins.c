@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The time of the same event on the timeline, and by the clocks known when the origin was
  * received. */
@@ -10,6 +11,8 @@ static const int64_t same_event_ns = 1000000;
 
 void origins_fini(struct origins *o)
 {
+	for (uint32_t i = 0; o->all && i < ORIGINS_MAX; i++)
+		free(o->all[i].vm);
 	if (o->all)
 		lru_fini(&o->index);
 	free(o->all);
@@ -30,11 +33,22 @@ static int begin(struct origins *o)
 
 int origins_set(struct origins *o, const struct task_origin *origin)
 {
+	struct origin_entry *entry;
+	char *vm = NULL;
 	bool fresh;
 
 	if (!o->all && begin(o))
 		return -ENOMEM;
-	o->all[lru_put(&o->index, (uint32_t)origin->tid, &fresh)] = *origin;
+	/* Few tasks belong to a VM: a text of fixed size in each entry would be most of it. */
+	if (origin->vm) {
+		vm = strdup(origin->vm);
+		if (!vm)
+			return -ENOMEM;
+	}
+	entry = &o->all[lru_put(&o->index, (uint32_t)origin->tid, &fresh)];
+	free(entry->vm);
+	*entry = (struct origin_entry){.origin = *origin, .vm = vm};
+	entry->origin.vm = vm;
 	return 0;
 }
 
@@ -42,7 +56,7 @@ void origins_announced(struct origins *o, int32_t tid, struct host_ns t)
 {
 	uint32_t slot = o->all ? lru_find(&o->index, (uint32_t)tid) : LRU_NONE;
 
-	if (slot != LRU_NONE && t.ns > o->all[slot].seen.ns + same_event_ns)
+	if (slot != LRU_NONE && t.ns > o->all[slot].origin.seen.ns + same_event_ns)
 		lru_remove(&o->index, slot);
 }
 
@@ -50,5 +64,5 @@ const struct task_origin *origins_get(const struct origins *o, int32_t tid)
 {
 	uint32_t slot = o->all ? lru_find(&o->index, (uint32_t)tid) : LRU_NONE;
 
-	return slot == LRU_NONE ? NULL : &o->all[slot];
+	return slot == LRU_NONE ? NULL : &o->all[slot].origin;
 }

@@ -18,8 +18,8 @@ struct task_origin {
 	/* seen: time of one of the task's events. began: the task began at this time or up to a
 	 * tick later. */
 	struct host_ns seen, began;
-	uint32_t cgroup;      /* by model_cgroup_of(); 0: unknown */
-	char vm[VS_TEXT_MAX]; /* the VM to whose VMM the thread belongs, or "" */
+	uint32_t cgroup; /* by model_cgroup_of(); 0: unknown */
+	const char *vm;  /* the VM to whose VMM the thread belongs; NULL: none */
 	bool vcpu_known;
 	uint32_t vcpu;
 	/* The name of the VM is only a claim of a process of user `uid`. */
@@ -27,13 +27,18 @@ struct task_origin {
 	uint32_t uid;
 };
 
+struct origin_entry {
+	struct task_origin origin;
+	char *vm; /* origin.vm */
+};
+
 struct origins {
 	struct lru index;
-	struct task_origin *all; /* NULL until the first entry */
+	struct origin_entry *all; /* NULL until the first entry */
 };
 
 void origins_fini(struct origins *o);
-/* Adds or replaces a copy of an entry. Returns 0 or -ENOMEM. */
+/* Adds or replaces a copy of an entry and of its text. Returns 0 or -ENOMEM. */
 int origins_set(struct origins *o, const struct task_origin *origin);
 /* A thread with this id was announced at `t`: removes an older entry, which belongs to another
  * task or may be out of date. */

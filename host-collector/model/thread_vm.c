@@ -15,7 +15,7 @@ bool model_thread_vm(const struct model *m, int32_t tid, struct host_ns t, struc
 		snprintf(out->name, sizeof(out->name), "%s", model_vm_name(m, vm));
 	} else if (!model_vm_of_thread(m, tid, &vm)) {
 		snprintf(out->name, sizeof(out->name), "%s", model_vm_name(m, vm));
-	} else if (origin && *origin->vm) {
+	} else if (origin && origin->vm) {
 		snprintf(out->name, sizeof(out->name), "%s", origin->vm);
 		out->vcpu_known = origin->vcpu_known;
 		out->vcpu = origin->vcpu;

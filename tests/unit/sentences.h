@@ -67,7 +67,7 @@ static inline void origin(int32_t pid, const char *cgroup, const char *vm)
 		.tid = pid, .tgid = pid, .seen = {MS}, .vcpu_known = *vm != 0, .uid = 1000};
 
 	o.claimed = pid == 889;
-	snprintf(o.vm, sizeof(o.vm), "%s", vm);
+	o.vm = *vm ? vm : NULL;
 	assert_int_equal(model_cgroup(m, cgroup, 0, 0, &o.cgroup), 0);
 	assert_int_equal(model_task_origin_set(m, &o), 0);
 }

@@ -172,7 +172,7 @@ static void origin(struct model *m, int32_t tid, int32_t tgid, const char *cgrou
 {
 	struct task_origin o = {.tid = tid, .tgid = tgid, .seen = {1}, .vcpu_known = *vm != 0};
 
-	snprintf(o.vm, sizeof(o.vm), "%s", vm);
+	o.vm = *vm ? vm : NULL;
 	assert_int_equal(model_cgroup(m, cgroup, 0, 0, &o.cgroup), 0);
 	assert_int_equal(model_task_origin_set(m, &o), 0);
 }
