@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock/sample.h"
 #include "host-collector/vm/task_files.h"
 #include "proto/event_fields.h"
 
@@ -16,12 +17,14 @@ enum {
 	ANSWERS_MAX = 256,  /* of one stream that were not taken */
 	LOOKUPS_A_TURN = 8,
 	TURN_NS = 20000000, /* so 400 lookups a second at most */
+	READ_SLOTS = 256,   /* tasks that were read last, by id */
 	END_MS = 200,
 	STACK_BYTES = 256 * 1024,
 };
 
-static const uint64_t again_ns =
-	VS_REPEAT_S * 1000000000ull; /* a task may move to another cgroup */
+/* A task may move to another cgroup: a stream asks again after the first time, and what was read
+ * for another stream serves for the second. */
+static const uint64_t again_ns = VS_REPEAT_S * 1000000000ull, read_again_ns = 5000000000;
 
 /* A thread, as an event described it. */
 struct known_task {
@@ -41,6 +44,14 @@ struct answer {
 	uint64_t tsc; /* of the event that asked */
 };
 
+/* What /proc said about a task. Streams that share the thread ask about the same tasks, because a
+ * task ran beside many VMs. */
+struct read_task {
+	struct task_identity task; /* tid 0: none; seen_ns: when it was read */
+	struct task_facts facts;
+	uint64_t began_ns;
+};
+
 struct origins_asker {
 	struct task_origins *owner;
 	struct known_task known[KNOWN_SLOTS];
@@ -57,6 +68,7 @@ struct task_origins {
 	struct origins_asker *busy_for; /* whose question is being answered */
 	size_t first, n;
 	struct question queue[QUEUE_MAX];
+	struct read_task read[READ_SLOTS]; /* the thread's */
 };
 
 static void origins_delete(struct task_origins *o)
@@ -65,6 +77,42 @@ static void origins_delete(struct task_origins *o)
 	pthread_cond_destroy(&o->ended);
 	pthread_mutex_destroy(&o->lock);
 	free(o);
+}
+
+/* Is what was read of this task still good? If it was read after it was seen, it had its id from
+ * its begin until then, so nothing else can have been seen. Else /proc says whether it is still
+ * there. It may have begun a tick later than /proc says. */
+static bool read_serves(const struct task_origins *o, const struct read_task *r,
+			const struct task_identity *task, uint64_t now_ns)
+{
+	uint64_t age_ns;
+
+	if (r->task.tid != task->tid || r->task.tgid != task->tgid ||
+	    memcmp(r->task.comm, task->comm, sizeof(task->comm)) != 0 ||
+	    now_ns - r->task.seen_ns >= read_again_ns ||
+	    task->seen_ns < r->began_ns + o->files.tick_ns)
+		return false;
+	return task->seen_ns <= r->task.seen_ns ||
+	       (!task_age_read(&o->files, task, &age_ns) && task->seen_ns - age_ns == r->began_ns);
+}
+
+static bool facts_find(struct task_origins *o, const struct task_identity *task,
+		       struct task_facts *out)
+{
+	struct read_task *r = &o->read[(uint32_t)task->tid % READ_SLOTS];
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	if (read_serves(o, r, task, now_ns)) {
+		*out = r->facts;
+		out->age_ns = task->seen_ns - r->began_ns;
+		return true;
+	}
+	if (task_facts_read(&o->files, task, out))
+		return false;
+	*r = (struct read_task){
+		.task = *task, .facts = *out, .began_ns = task->seen_ns - out->age_ns};
+	r->task.seen_ns = now_ns;
+	return true;
 }
 
 /* The thread's. Holds the lock when it begins and when it ends. */
@@ -80,7 +128,7 @@ static void one_answer(struct task_origins *o)
 		return;
 	o->busy_for = q.asker;
 	pthread_mutex_unlock(&o->lock);
-	found = !task_facts_read(&o->files, &q.task, &answer.facts);
+	found = facts_find(o, &q.task, &answer.facts);
 	pthread_mutex_lock(&o->lock);
 	/* Freed meanwhile? */
 	if (found && o->busy_for && o->busy_for->n_answers < ANSWERS_MAX)

@@ -5,7 +5,8 @@
  *
  * A worker thread reads /proc. If the memory map of a task is locked, or another process serves the
  * memory of its command line, only this thread waits. It looks up at most 400 tasks per second, for
- * all streams that share it.
+ * all streams that share it. What it read of a task serves all of them for 5 s, if /proc shows that
+ * the task is still the same.
  *
  * A thread id may have been given to another task since the event. So an answer counts only if the
  * task in /proc started before the event and belongs to the process that the event named. All files

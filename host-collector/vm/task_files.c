@@ -177,28 +177,50 @@ static void vm_read(const struct task_files *f, int process, const struct task_i
 	out->claimed = !is_trusted(f, out->uid);
 }
 
+/* Opens the directory of the task's process, and that of its thread if it is the task that was
+ * seen. 0 or -errno. */
+static int task_open(const struct task_files *f, const struct task_identity *task, int *process,
+		     int *thread, uint64_t *age_ns)
+{
+	char path[sizeof(f->proc) + 32];
+
+	snprintf(path, sizeof(path), "%s/%d", f->proc, task->tgid);
+	*process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*process < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	snprintf(path, sizeof(path), "task/%d", task->tid);
+	*thread = openat(*process, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*thread >= 0 && is_same(f, *thread, task, age_ns))
+		return 0;
+	if (*thread >= 0)
+		close(*thread);
+	close(*process);
+	return -ESRCH;
+}
+
+int task_age_read(const struct task_files *f, const struct task_identity *task, uint64_t *age_ns)
+{
+	int process, thread, err = task_open(f, task, &process, &thread, age_ns);
+
+	if (err)
+		return err;
+	close(thread);
+	close(process);
+	return 0;
+}
+
 int task_facts_read(const struct task_files *f, const struct task_identity *task,
 		    struct task_facts *out)
 {
-	char path[sizeof(f->proc) + 32];
-	int process, thread = -1, err = 0;
+	int process, thread, err;
 
 	*out = (struct task_facts){.tid = task->tid, .tgid = task->tgid};
-	snprintf(path, sizeof(path), "%s/%d", f->proc, task->tgid);
-	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (process < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	snprintf(path, sizeof(path), "task/%d", task->tid);
-	thread = openat(process, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (thread < 0 || !is_same(f, thread, task, &out->age_ns)) {
-		err = -ESRCH;
-		goto out;
-	}
+	err = task_open(f, task, &process, &thread, &out->age_ns);
+	if (err)
+		return err;
 	cgroup_read(thread, out->cgroup, sizeof(out->cgroup));
 	vm_read(f, process, task, out);
-out:
-	if (thread >= 0)
-		close(thread);
+	close(thread);
 	close(process);
-	return err;
+	return 0;
 }

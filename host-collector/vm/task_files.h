@@ -54,4 +54,7 @@ void task_facts_init(struct task_files *f, const char *proc, const char *passwd)
 int task_facts_read(const struct task_files *f, const struct task_identity *task,
 		    struct task_facts *out);
 
+/* Reads only how old the task was. Returns as above. */
+int task_age_read(const struct task_files *f, const struct task_identity *task, uint64_t *age_ns);
+
 #endif

@@ -266,6 +266,57 @@ static void this_process_is_found_in_the_machines_own_proc(void **state)
 	task_origins_free(o);
 }
 
+static void answer_await(struct origins_asker *a, struct message_task_origins *got)
+{
+	bool found = false;
+
+	for (int i = 0; i < 1000 && !found; i++, wait_ms(5))
+		found = origins_take(a, 1000, got); /* so that ages are in ms */
+	assert_true(found);
+	assert_int_equal(got->n, 1);
+	assert_int_equal(got->tasks[0].tid, 900);
+}
+
+/* What was read for one stream serves the others, as long as it is the same task. */
+static void streams_that_saw_one_task_share_what_was_read(void **state)
+{
+	static const struct {
+		int64_t seen_ns; /* since the first stream saw the task */
+		const char *comm;
+		unsigned ticks;     /* when the task in /proc began */
+		const char *cgroup; /* the task in /proc is in this one */
+		const char *got;
+	} table[] = {
+		{0, "a (b) c", 1000, "/a", "/a"},
+		{-(int64_t)SECOND, "a (b) c", 1000, "/b", "/a"}, /* it was seen before */
+		{2 * SECOND, "a (b) c", 1000, "/c", "/a"},       /* later, and it is still there */
+		{2 * SECOND, "renamed", 1000, "/d", "/d"},
+		{2 * SECOND, "renamed", 1001, "/e", "/e"}, /* another task has its id */
+	};
+	static struct message_task_origins got;
+	struct tree *t = *state;
+	struct task_origins *o = task_origins_new(t->proc, t->passwd);
+	struct origins_asker *askers[COUNT(table)];
+	const uint64_t begin = monotonic_ns();
+	int64_t age_ms[COUNT(table)];
+
+	for (size_t i = 0; i < COUNT(table); i++) {
+		char line[64];
+
+		snprintf(line, sizeof(line), "0::%s\n", table[i].cgroup);
+		task_put(t, 900, 900, table[i].comm, table[i].ticks, line);
+		askers[i] = origins_asker_new(o);
+		ask(askers[i], 900, 900, table[i].comm, begin + (uint64_t)table[i].seen_ns);
+		answer_await(askers[i], &got);
+		assert_string_equal(got.tasks[0].cgroup, table[i].got);
+		age_ms[i] = (int64_t)(got.tasks[0].seen - got.tasks[0].began);
+		assert_in_range(age_ms[i] - age_ms[0] - table[i].seen_ns / 1000000 + 20, 0, 20);
+	}
+	for (size_t i = 0; i < COUNT(table); i++)
+		origins_asker_free(askers[i]);
+	task_origins_free(o);
+}
+
 /* A FIFO that nobody writes: to open it lasts for ever. */
 static void a_file_that_hangs_keeps_nobody_waiting(void **state)
 {
@@ -302,6 +353,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_thread_id_that_is_used_again_is_another_task,
 						tree_setup, tree_teardown),
 		cmocka_unit_test(this_process_is_found_in_the_machines_own_proc),
+		cmocka_unit_test_setup_teardown(streams_that_saw_one_task_share_what_was_read,
+						tree_setup, tree_teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_hangs_keeps_nobody_waiting, tree_setup,
 						tree_teardown),
 	};
