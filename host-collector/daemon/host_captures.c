@@ -7,6 +7,7 @@
 #include "clock/sample.h"
 #include "host-collector/record/stack_names.h"
 #include "host-collector/record/task_origins.h"
+#include "proto/frame_item.h"
 
 enum { BACKENDS = CAPTURE_BY_PERF + 1 };
 
@@ -14,6 +15,7 @@ struct host_captures {
 	struct capture_shared *of[BACKENDS]; /* NULL: none */
 	struct stack_names *names;           /* NULL: none */
 	struct task_origins *origins;        /* the same */
+	struct frame_maker *maker;           /* the same */
 	uint64_t tsc_hz;                     /* 0: not known yet */
 	uint64_t emitted;                    /* by all, at the last pump */
 };
@@ -30,6 +32,7 @@ void host_captures_free(struct host_captures *h)
 	if (h) {
 		stack_names_free(h->names);
 		task_origins_free(h->origins);
+		frame_maker_free(h->maker);
 	}
 	free(h);
 }
@@ -58,6 +61,13 @@ struct task_origins *host_captures_origins(struct host_captures *h)
 	if (!h->origins)
 		h->origins = task_origins_new(NULL, NULL);
 	return h->origins;
+}
+
+struct frame_maker *host_captures_maker(struct host_captures *h)
+{
+	if (!h->maker)
+		h->maker = frame_maker_new();
+	return h->maker;
 }
 
 uint64_t host_captures_tsc_hz(struct host_captures *h)
@@ -97,9 +107,11 @@ void host_captures_tidy(struct host_captures *h)
 	if (h->names && !h->names->users) {
 		stack_names_free(h->names);
 		h->names = NULL;
-		/* The same streams use it. */
+		/* The same streams use these. */
 		task_origins_free(h->origins);
 		h->origins = NULL;
+		frame_maker_free(h->maker);
+		h->maker = NULL;
 	}
 }
 

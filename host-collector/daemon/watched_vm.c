@@ -183,6 +183,7 @@ static void run_open(struct watched_vm *vm, struct vm *found)
 		host_captures_get(vm->captures, config->backend, &err, vm->why, sizeof(vm->why));
 	options.names = host_captures_names(vm->captures);
 	options.origins = host_captures_origins(vm->captures);
+	options.maker = host_captures_maker(vm->captures);
 	options.tsc_hz = host_captures_tsc_hz(vm->captures);
 	if (!err)
 		err = collector_open(vm->loop, &options, &sink, &vm->collector, vm->why,

@@ -438,6 +438,7 @@ static int host_open(struct collector *c, const struct collector_options *option
 					   .shared = options->shared,
 					   .names = options->names,
 					   .origins = options->origins,
+					   .maker = options->maker,
 					   .tsc_hz = options->tsc_hz,
 					   .frame = host_frame,
 					   .context = c};

@@ -62,6 +62,7 @@ struct collector_options {
 	struct capture_shared *shared;
 	struct stack_names *names;          /* shared in the same way */
 	struct task_origins *origins;       /* shared in the same way */
+	struct frame_maker *maker;          /* shared in the same way */
 	uint64_t tsc_hz;                    /* see host_stream.h */
 	const struct chosen_events *events; /* chosen by the user; borrowed; NULL: none */
 	/* Tasks whose hits of `events` are recorded, too; borrowed until collector_close(); NULL:

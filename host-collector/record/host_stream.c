@@ -39,7 +39,7 @@ struct host_stream {
 	struct batcher *batcher;
 	struct stack_writer *stacks;
 	struct byte_buffer payload, frames;
-	struct frame_maker *maker;
+	struct frame_maker *own_maker, *maker;
 	struct drained *drained;
 	struct vs_event *events;
 	size_t n_drained, drained_room, n_events, events_room;
@@ -144,11 +144,19 @@ static void frames_deliver(struct host_stream *h)
 /* Frames the message that was packed into h->payload; err: what packing said. */
 static int payload_deliver(struct host_stream *h, enum frame_kind kind, int err)
 {
+	struct frame_view frame;
+	struct frame_item item;
+
 	if (!err)
-		err = frame_write(h->writer, kind, h->payload.data, h->payload.len, &h->frames);
+		err = frame_maker_frame(h->maker, kind, frame_writer_session(h->writer),
+					frame_writer_number(h->writer), h->payload.data,
+					h->payload.len, &frame);
 	h->payload.len = 0;
-	frames_deliver(h);
-	return err;
+	if (err)
+		return err;
+	item = frame_item_of(&frame);
+	h->options.frame(h->options.context, clock_tsc_read(), &item);
+	return 0;
 }
 
 static struct message_clock_sample sample_message(const struct clock_sample *s)
@@ -418,7 +426,9 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 		goto fail;
 	h->writer = frame_writer_new(session_id);
 	h->stacks = stack_writer_new(h->hello.clock_hz, options->names, &h->kernel_names);
-	h->maker = frame_maker_new();
+	h->maker = options->maker;
+	if (!h->maker)
+		h->maker = h->own_maker = frame_maker_new();
 	if (!h->writer || !h->stacks || !h->maker)
 		goto fail;
 	h->batcher = options->source ? batcher_new_from(options->source, h->writer)
@@ -451,7 +461,7 @@ void host_stream_close(struct host_stream *h)
 	origins_asker_free(h->origins);
 	task_origins_free(h->own_origins);
 	frame_writer_free(h->writer);
-	frame_maker_free(h->maker);
+	frame_maker_free(h->own_maker);
 	free(h->drained);
 	free(h->events);
 	free(h->chosen);

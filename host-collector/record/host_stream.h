@@ -29,7 +29,8 @@ struct host_stream_options {
 	const char *look_when;
 	enum capture_level level;    /* the level of every followed VM */
 	enum backend_choice backend; /* backend; 0: BPF, or perf if BPF fails */
-	/* Receives one frame, borrowed for the call. The sink must keep its own errors. */
+	/* Receives one frame, borrowed for the call. The sink must keep its own errors, and must
+	 * not make a stream write that has the same `maker`. */
 	void (*frame)(void *context, uint64_t tsc, struct frame_item *frame);
 	void *context;
 	/* The shared capture to join, borrowed. It gives no samples and has its own backend. NULL:
@@ -38,6 +39,9 @@ struct host_stream_options {
 	struct stack_names *names; /* names shared with other streams, borrowed; NULL: its own */
 	/* Finds the cgroups and VMs of the host's tasks; shared, borrowed; NULL: its own. */
 	struct task_origins *origins;
+	/* Makes the frames; shared, borrowed; NULL: its own. So the memory in which frames are
+	 * encoded and compressed stays in the CPU's cache from one stream to the next. */
+	struct frame_maker *maker;
 	uint64_t tsc_hz; /* TSC frequency of this machine; 0: measure it, which takes 20 ms */
 	/* The events that the user chose, borrowed until host_stream_close(); NULL: none. */
 	const struct chosen_events *events;
