@@ -455,6 +455,16 @@ bool capture_shared_is_idle(struct capture *c)
 	       !user->n_queued;
 }
 
+void capture_shared_stacks_known(struct capture *c,
+				 uint32_t (*find)(void *context, const struct capture_stack *stack),
+				 void *context)
+{
+	if (c->backend->sample != user_sample)
+		return;
+	user_of(c)->stack_find = find;
+	user_of(c)->stack_find_context = context;
+}
+
 int capture_shared_pump(struct capture_shared *s)
 {
 	return shared_pump(s);

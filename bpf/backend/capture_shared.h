@@ -35,6 +35,13 @@ int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, st
  * nothing. false for a capture that is not shared. */
 bool capture_shared_is_idle(struct capture *c);
 
+/* Asks `find`, for each stack of this user as it is read, for the number by which the user knows
+ * the stack; 0: unknown. A known stack is not copied: the sink receives the number in its place.
+ * The stack is borrowed for the call. Does nothing for a capture that is not shared. */
+void capture_shared_stacks_known(struct capture *c,
+				 uint32_t (*find)(void *context, const struct capture_stack *stack),
+				 void *context);
+
 /* Reads the rings, as above, and keeps the clock sample for users that drain more rarely. Returns 0
  * or -errno. */
 int capture_shared_pump(struct capture_shared *s);

@@ -40,6 +40,9 @@ struct capture_user {
 	size_t n_queued;           /* number of events in them */
 	struct kept_stack *stacks, **stacks_end;
 	size_t n_stacks;
+	/* NULL: the user knows no stacks */
+	uint32_t (*stack_find)(void *context, const struct capture_stack *stack);
+	void *stack_find_context;
 	uint64_t stacks_dropped;
 	uint64_t lost; /* number of events that the rings lost, whichever user they concerned */
 	uint64_t missed_before; /* the capture's count when this user was added */

@@ -106,30 +106,44 @@ static void event_hand_out(struct capture_shared *s, const struct vs_event *even
 		user_push(s, s->users[number], event);
 }
 
-static void stack_push(struct capture_user *user, const struct capture_stack *stack,
-		       enum vs_stack_role role)
+/* A copy; NULL: no memory. */
+static struct kept_stack *stack_copy(const struct capture_stack *stack)
 {
 	const size_t kernel_bytes = stack->n_kernel * sizeof(*stack->kernel);
-	struct kept_stack *kept;
+	struct kept_stack *kept = malloc(sizeof(*kept) + kernel_bytes + stack->user.copied_bytes);
 	char *behind;
 
-	kept = user->n_stacks < STACKS_MAX
-		       ? malloc(sizeof(*kept) + kernel_bytes + stack->user.copied_bytes)
-		       : NULL;
-	if (!kept) {
-		user->stacks_dropped++;
-		return;
-	}
+	if (!kept)
+		return NULL;
 	behind = (char *)(kept + 1);
 	kept->next = NULL;
 	kept->stack = *stack;
-	kept->stack.role = role;
 	kept->stack.kernel = (uint64_t *)(void *)behind;
 	kept->stack.user.copied = (uint8_t *)behind + kernel_bytes;
 	if (kernel_bytes)
 		memcpy(behind, stack->kernel, kernel_bytes);
 	if (stack->user.copied_bytes)
 		memcpy(behind + kernel_bytes, stack->user.copied, stack->user.copied_bytes);
+	return kept;
+}
+
+static void stack_push(struct capture_user *user, const struct capture_stack *stack,
+		       enum vs_stack_role role)
+{
+	struct capture_stack as = *stack;
+	struct kept_stack *kept = NULL;
+
+	as.role = role;
+	if (user->n_stacks < STACKS_MAX) {
+		as.known = user->stack_find ? user->stack_find(user->stack_find_context, &as) : 0;
+		if (as.known)
+			as.n_kernel = as.user.copied_bytes = 0;
+		kept = stack_copy(&as);
+	}
+	if (!kept) {
+		user->stacks_dropped++;
+		return;
+	}
 	*user->stacks_end = kept;
 	user->stacks_end = &kept->next;
 	user->n_stacks++;

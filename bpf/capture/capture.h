@@ -81,6 +81,9 @@ struct capture_stack {
 	const uint64_t *kernel; /* addresses, leaf first */
 	bool has_user;
 	struct capture_user_stack user;
+	/* The number by which the reader knows this stack (capture_shared_stacks_known()). Then the
+	 * addresses and the copied bytes are left out. 0: unknown. */
+	uint32_t known;
 };
 
 struct capture_sink {

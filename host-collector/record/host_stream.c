@@ -382,6 +382,13 @@ bool host_stream_has_events(const struct host_stream *h)
 	return h->chosen && failed < h->chosen->n;
 }
 
+static uint32_t stack_find(void *context, const struct capture_stack *stack)
+{
+	const struct host_stream *h = context;
+
+	return stack_writer_find(h->stacks, stack, h->now_ms);
+}
+
 static void origins_begin(struct host_stream *h)
 {
 	struct task_origins *from = h->options.origins;
@@ -426,6 +433,8 @@ int host_stream_open(const struct host_stream_options *options, struct host_stre
 		goto fail;
 	h->writer = frame_writer_new(session_id);
 	h->stacks = stack_writer_new(h->hello.clock_hz, options->names, &h->kernel_names);
+	if (h->capture && h->stacks)
+		capture_shared_stacks_known(h->capture, stack_find, h);
 	h->maker = options->maker;
 	if (!h->maker)
 		h->maker = h->own_maker = frame_maker_new();

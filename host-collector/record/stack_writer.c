@@ -242,17 +242,20 @@ static struct capture_stack interrupted_cut(const struct stack_writer *s,
 	return cut;
 }
 
-static struct recent *recent_slot(struct stack_writer *s, uint64_t hash)
-{
-	return &s->recent[hash % RECENT_SLOTS];
-}
-
 /* The stack of an equal record; 0: it is not known. */
-static uint32_t recent_find(struct stack_writer *s, uint64_t hash, uint64_t now_ms)
+static uint32_t recent_find(const struct stack_writer *s, uint64_t hash, uint64_t now_ms)
 {
-	const struct recent *r = recent_slot(s, hash);
+	const struct recent *r = &s->recent[hash % RECENT_SLOTS];
 
 	return r->hash == hash && now_ms - r->named_ms < RECENT_MS ? r->id : 0;
+}
+
+uint32_t stack_writer_find(const struct stack_writer *s, const struct capture_stack *stack,
+			   uint64_t now_ms)
+{
+	const struct capture_stack cut = interrupted_cut(s, stack);
+
+	return recent_find(s, record_hash(&cut), now_ms);
 }
 
 void stack_writer_offer(struct stack_writer *s, const struct capture_stack *offered,
@@ -275,8 +278,11 @@ void stack_writer_offer(struct stack_writer *s, const struct capture_stack *offe
 	free(raw->user);
 	raw->user = NULL;
 	raw->n_user = 0;
-	raw->hash = record_hash(stack);
-	raw->id = recent_find(s, raw->hash, now_ms);
+	raw->id = stack->known;
+	if (!raw->id) {
+		raw->hash = record_hash(stack);
+		raw->id = recent_find(s, raw->hash, now_ms);
+	}
 	raw->state = stack->has_user && !raw->id ? RAW_NEW : RAW_READY;
 	if (raw->id)
 		return;
@@ -508,7 +514,7 @@ static int raw_identify(struct stack_writer *s, const struct raw *raw, uint64_t 
 		return 0;
 	err = stack_identify(s, w, out, id);
 	if (!err && !raw->unnamed)
-		*recent_slot(s, raw->hash) =
+		s->recent[raw->hash % RECENT_SLOTS] =
 			(struct recent){.hash = raw->hash, .named_ms = now_ms, .id = *id};
 	return err;
 }

@@ -46,6 +46,10 @@ struct stack_writer *stack_writer_new(uint64_t host_hz, struct stack_names *shar
 void stack_writer_free(struct stack_writer *s);
 /* Announces stacks of this process, so that the namer reads its symbols now. */
 void stack_writer_expect(struct stack_writer *s, pid_t tgid);
+/* Returns the number of the stack of a record that needs no names; 0: it needs them. Later, the
+ * record can be offered with this number in `known` instead of its addresses and bytes. */
+uint32_t stack_writer_find(const struct stack_writer *s, const struct capture_stack *stack,
+			   uint64_t now_ms);
 /* Offers a record of the current drain; copies it. err_ticks: bound on the error of its time, in
  * TSC ticks. */
 void stack_writer_offer(struct stack_writer *s, const struct capture_stack *stack,

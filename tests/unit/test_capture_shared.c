@@ -435,6 +435,43 @@ static void a_user_can_lower_its_threshold_alone(void **state)
 	log_free(of_b);
 }
 
+/* Knows the stacks of waiters, as number 7. */
+static uint32_t waiter_find(void *context, const struct capture_stack *stack)
+{
+	(void)context;
+	assert_true(stack->n_kernel > 0);
+	return stack->role == VS_STACK_WAITER ? 7 : 0;
+}
+
+static void the_stacks_that_a_user_knows_are_not_copied(void **state)
+{
+	struct capture_shared *s = shared_open(0);
+	const pid_t first = sleeper_start("first");
+	struct capture *a = join(s, first);
+	struct log *of_a = log_new();
+	size_t known = 0;
+
+	(void)state;
+	assert_int_equal(capture_wait_threshold(a, 500000), 0);
+	capture_shared_stacks_known(a, waiter_find, NULL);
+	drain_for(a, of_a, 200);
+	for (size_t i = 0; i < of_a->n_stacks; i++) {
+		const struct capture_stack *got = &of_a->stacks[i].s;
+
+		known += got->known == 7;
+		assert_int_equal(got->known, got->role == VS_STACK_WAITER ? 7 : 0);
+		assert_true(got->known ? !got->n_kernel && !got->user.copied_bytes
+				       : got->n_kernel > 0);
+		assert_int_equal(got->explains, first);
+		assert_true(got->wait_ns > 0);
+	}
+	assert_true(known > 20);
+	capture_close(a);
+	capture_shared_close(s);
+	sleeper_end(first);
+	log_free(of_a);
+}
+
 static struct capture *open_one_user(void)
 {
 	return join(shared_open(0), getpid());
@@ -484,6 +521,7 @@ int main(void)
 		cmocka_unit_test(users_come_and_go),
 		cmocka_unit_test(levels_are_each_ones_own),
 		cmocka_unit_test(a_user_can_lower_its_threshold_alone),
+		cmocka_unit_test(the_stacks_that_a_user_knows_are_not_copied),
 		cmocka_unit_test(a_killed_process_leaves_nothing),
 	};
 

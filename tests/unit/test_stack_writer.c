@@ -250,16 +250,21 @@ static void test_short_waits_leave_room_for_long_ones(void **state)
 	assert_int_equal(longs, 100);
 }
 
+static struct capture_stack user_record(pid_t tgid, uint64_t time)
+{
+	return (struct capture_stack){.time = time,
+				      .tid = tgid,
+				      .tgid = tgid,
+				      .explains = 500,
+				      .wait_ns = 1000000,
+				      .role = VS_STACK_WAKER,
+				      .has_user = true,
+				      .user = {.regs[16] = 0x1234567}};
+}
+
 static void user_offer(struct rig *r, pid_t tgid, uint64_t time)
 {
-	const struct capture_stack stack = {.time = time,
-					    .tid = tgid,
-					    .tgid = tgid,
-					    .explains = 500,
-					    .wait_ns = 1000000,
-					    .role = VS_STACK_WAKER,
-					    .has_user = true,
-					    .user = {.regs[16] = 0x1234567}};
+	const struct capture_stack stack = user_record(tgid, time);
 
 	stack_writer_offer(r->writer, &stack, 0, r->now_ms);
 }
@@ -340,6 +345,35 @@ static void test_an_equal_record_needs_no_second_answer(void **state)
 	user_offer(r, getpid(), 8000 * MS);
 	flush(r, 0, 1);
 	assert_int_equal(r->n_events, 0);
+}
+
+/* Its number stands for it, whatever else it contains. */
+static void test_a_known_record_needs_no_content(void **state)
+{
+	struct rig *r = *state;
+	struct capture_stack record = user_record(getpid(), 5000 * MS);
+	uint32_t id;
+
+	assert_int_equal(stack_writer_find(r->writer, &record, r->now_ms), 0);
+	user_offer(r, getpid(), 5000 * MS);
+	for (int i = 0; i < 2000 && !r->n_events; i++) {
+		flush(r, 0, 1);
+		usleep(10000);
+	}
+	id = r->stack.id;
+	assert_true(id > 0);
+	assert_int_equal(stack_writer_find(r->writer, &record, r->now_ms + 29000), id);
+	assert_int_equal(stack_writer_find(r->writer, &record, r->now_ms + 30000), 0);
+	record.user.regs[0]++;
+	assert_int_equal(stack_writer_find(r->writer, &record, r->now_ms), 0);
+	record.known = id;
+	record.time = 6000 * MS;
+	stack_writer_offer(r->writer, &record, 0, r->now_ms);
+	flush(r, 0, 1);
+	assert_int_equal(stack_writer_hold(r->writer), UINT64_MAX);
+	assert_int_equal(r->n_stacks, 0);
+	assert_int_equal(r->n_events, 1);
+	assert_int_equal(r->events[0].arg0, id);
 }
 
 static void test_kernel_addresses_are_named(void **state)
@@ -448,6 +482,7 @@ int main(int argc, char **argv)
 		RIG(test_stack_of_a_process_that_is_gone_is_no_event),
 		RIG(test_what_waits_for_names_holds_the_promise_back_but_not_for_ever),
 		RIG(test_an_equal_record_needs_no_second_answer),
+		RIG(test_a_known_record_needs_no_content),
 		RIG(test_kernel_addresses_are_named),
 		RIG(test_what_an_interrupt_met_has_woken_nobody),
 	};
