@@ -209,10 +209,17 @@ static uint64_t words_mix(uint64_t hash, const void *data, size_t len)
 	return hash ^ hash >> 32;
 }
 
+/* The thread whose stack it is; 0: an interrupt's. */
+static int32_t stack_owner(const struct capture_stack *stack)
+{
+	return stack->tgid ? stack->tid : 0;
+}
+
 /* Returns a hash of everything on which the names depend. */
 static uint64_t record_hash(const struct capture_stack *stack)
 {
-	const uint64_t head[] = {(uint64_t)(uint32_t)stack->tid << 32 | (uint32_t)stack->tgid,
+	const uint64_t head[] = {(uint64_t)(uint32_t)stack_owner(stack) << 32 |
+					 (uint32_t)stack->tgid,
 				 stack->n_kernel, stack->has_user, stack->user.copied_bytes};
 	uint64_t hash = words_mix(0, head, sizeof(head));
 
@@ -224,8 +231,8 @@ static uint64_t record_hash(const struct capture_stack *stack)
 	return hash ? hash : 1;
 }
 
-/* Cuts the stack of a waker to the frames of the interrupt in which the wake-up happened. The
- * interrupted task woke nobody, and it is another one each time. */
+/* Cuts the stack of a waker to the frames of the interrupt in which the wake-up happened, and takes
+ * its process away. The interrupted task woke nobody, and it is another one each time. */
 static struct capture_stack interrupted_cut(const struct stack_writer *s,
 					    const struct capture_stack *stack)
 {
@@ -239,6 +246,7 @@ static struct capture_stack interrupted_cut(const struct stack_writer *s,
 		return cut;
 	cut.n_kernel = own;
 	cut.has_user = false;
+	cut.tgid = 0;
 	return cut;
 }
 
@@ -342,7 +350,7 @@ static void stack_name(struct stack_writer *s, const struct raw *raw)
 	const struct capture_stack *stack = &raw->stack;
 	struct message_stack *m = &s->message;
 
-	m->pid = stack->tid;
+	m->pid = stack_owner(stack);
 	m->n_frames = 0;
 	for (size_t i = 0; i < stack->n_kernel; i++)
 		kernel_frame_name(s, stack->kernel[i], !i, &m->frames[m->n_frames++]);

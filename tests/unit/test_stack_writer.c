@@ -451,12 +451,16 @@ static void test_what_an_interrupt_met_has_woken_nobody(void **state)
 	assert_int_equal(r->n_events, 1);
 	assert_int_equal(r->stack.n_frames, 2);
 	assert_string_equal(r->stack.frames[1].symbol, "asm_sysvec_apic_timer_interrupt");
-	/* Directly from user mode. */
+	assert_int_equal(r->stack.pid, 0);
+	assert_int_equal(r->events[0].pid, getpid());
+	/* Directly from user mode, and of another task. */
 	stack.n_kernel = 2;
+	stack.tid++;
 	stack_writer_offer(r->writer, &stack, 0, 0);
 	flush(r, 0, 1);
 	assert_int_equal(r->n_events, 1);
 	assert_int_equal(r->n_stacks, 0);
+	assert_int_equal(r->events[0].pid, getpid() + 1);
 	/* A task that waits was not interrupted in place of another one. */
 	stack.role = VS_STACK_WAITER;
 	stack_writer_offer(r->writer, &stack, 0, 0);
