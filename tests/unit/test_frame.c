@@ -110,7 +110,7 @@ static void test_crc_is_crc32c(void **state)
 
 static void test_payloads_come_back(void **state)
 {
-	static const size_t sizes[] = {0, 1, 63, 64, 65, 1000, 65536, VS_FRAME_RAW_MAX};
+	static const size_t sizes[] = {0, 1, 127, 128, 129, 1000, 65536, VS_FRAME_RAW_MAX};
 	struct frame_unpacker *u = frame_unpacker_new();
 	uint8_t *payload = malloc(VS_FRAME_RAW_MAX + 1);
 	struct stream s;
@@ -131,7 +131,7 @@ static void test_payloads_come_back(void **state)
 		assert_int_equal(frame.header.version, VS_FRAME_VERSION);
 		assert_int_equal(frame.header.kind, FRAME_BATCH);
 		assert_int_equal(frame.header.frame_seq, i);
-		assert_int_equal(frame.header.flags, sizes[i] >= 64 ? VS_FRAME_ZSTD : 0);
+		assert_int_equal(frame.header.flags, sizes[i] >= 128 ? VS_FRAME_ZSTD : 0);
 		assert_int_equal(frame_unpack(u, &frame, &raw, &len), 0);
 		assert_int_equal(len, sizes[i]);
 		assert_memory_equal(raw, payload, len);
