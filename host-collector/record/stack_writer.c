@@ -192,21 +192,29 @@ static bool is_welcome(struct stack_writer *s, enum vs_stack_role role, uint64_t
 	return s->n_raw < WAITING_MAX && token_take(&s->waits, PER_SECOND, now_ms);
 }
 
-static uint64_t words_mix(uint64_t hash, const void *data, size_t len)
+static uint64_t word_mix(uint64_t hash, uint64_t word)
 {
-	const uint8_t *bytes = data;
-	uint64_t word = 0;
-
-	for (; len >= sizeof(word); bytes += sizeof(word), len -= sizeof(word)) {
-		memcpy(&word, bytes, sizeof(word));
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-		hash ^= hash >> 32;
-	}
-	word = 0;
-	if (len)
-		memcpy(&word, bytes, len);
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
 	return hash ^ hash >> 32;
+}
+
+/* Four hashes side by side, as each step of one has to wait for the step before. */
+static uint64_t words_mix(uint64_t hash, const void *data, size_t len)
+{
+	uint64_t words[4] = {0}, hashes[4] = {hash, hash + 1, hash + 2, hash + 3};
+	const uint8_t *bytes = data;
+
+	for (; len >= sizeof(words); bytes += sizeof(words), len -= sizeof(words)) {
+		memcpy(words, bytes, sizeof(words));
+		for (size_t i = 0; i < 4; i++)
+			hashes[i] = word_mix(hashes[i], words[i]);
+	}
+	memset(words, 0, sizeof(words));
+	if (len)
+		memcpy(words, bytes, len);
+	for (size_t i = 0; i < 4; i++)
+		hash = word_mix(hash, word_mix(hashes[i], words[i]));
+	return hash;
 }
 
 /* The thread whose stack it is; 0: an interrupt's. */
