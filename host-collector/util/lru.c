@@ -100,21 +100,21 @@ static inline uint32_t entry_give(struct lru *l, uint64_t key)
 	return n;
 }
 
-/* Not inlined: lru_put() would pay for its registers. */
+/* Not inlined: lru_put_older() would pay for its registers. */
 __attribute__((noinline)) static uint32_t entry_take(struct lru *l, uint64_t key)
 {
 	lru_remove(l, lru_oldest(l));
 	return entry_give(l, key);
 }
 
-uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
+uint32_t lru_put_older(struct lru *l, uint64_t key, bool *fresh)
 {
 	uint32_t n = lru_find(l, key) + 1;
 
 	*fresh = !n;
-	if (*fresh)
+	if (*fresh) {
 		n = l->count < l->capacity ? entry_give(l, key) : entry_take(l, key);
-	else if (l->entries[n].newer) {
+	} else {
 		unlink_entry(l, n);
 		link_entry(l, l->entries[0].older, n, 0);
 	}

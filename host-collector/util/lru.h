@@ -53,9 +53,21 @@ static inline uint32_t lru_find(const struct lru *l, uint64_t key)
 	return n - 1; /* 0 - 1 is LRU_NONE */
 }
 
+/* lru_put() of a key that is not the most recently used one. */
+uint32_t lru_put_older(struct lru *l, uint64_t key, bool *fresh);
+
 /* Returns the slot of `key` and makes `key` the most recently used. Sets *fresh if the key is new:
  * the caller's data in this slot is then unused or belongs to an evicted key. */
-uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh);
+static inline uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
+{
+	const uint32_t newest = l->entries[0].older;
+
+	/* Events of one vCPU or task often follow each other. */
+	if (!newest || l->entries[newest].key != key)
+		return lru_put_older(l, key, fresh);
+	*fresh = false;
+	return newest - 1;
+}
 
 /* Returns the slot of the least recently used key. There must be one. */
 static inline uint32_t lru_oldest(const struct lru *l)
