@@ -94,22 +94,41 @@ static int tier_grow(struct track_tier *tier, size_t max)
 				     : ARRAY_RESERVE(&tier->pieces, tier->n, &tier->capacity, 64);
 }
 
-static int tier_add(struct track *t, int level, const struct track_piece *piece);
+/* This and merged_push() are not inlined: most pieces need neither, and would pay for their
+ * registers. */
+__attribute__((noinline)) static int tier_append(struct track_tier *tier, size_t max,
+						 const struct track_piece *piece)
+{
+	int err = tier_grow(tier, max);
 
-static int tier_push(struct track *t, int level, const struct track_piece *piece)
+	if (!err)
+		*tier_at(tier, tier->n++) = *piece;
+	return err;
+}
+
+static int merged_push(struct track *t, int level);
+
+/* The piece is merged into the newest of this tier, or begins a new one. */
+static inline int tier_add(struct track *t, int level, const struct track_piece *piece)
+{
+	struct track_merge *merge = &t->tiers[level].merge;
+	int err = 0;
+
+	if (merge_ends_before(merge, piece, grains[level]))
+		err = merged_push(t, level);
+	merge_add(merge, piece);
+	return err;
+}
+
+static inline int tier_push(struct track *t, int level, const struct track_piece *piece)
 {
 	struct track_tier *tier = &t->tiers[level];
 	struct track_piece *oldest;
-	int err;
+	int err = 0;
 
-	if (tier->n < capacities[level]) {
-		err = tier_grow(tier, capacities[level]);
-		if (!err)
-			*tier_at(tier, tier->n++) = *piece;
-		return err;
-	}
+	if (tier->n < capacities[level])
+		return tier_append(tier, capacities[level], piece);
 	/* The ring is full: the newest piece takes the place of the oldest. */
-	err = 0;
 	oldest = tier_at(tier, 0);
 	if (level + 1 < TRACK_TIERS)
 		err = tier_add(t, level + 1, oldest);
@@ -122,18 +141,11 @@ static int tier_push(struct track *t, int level, const struct track_piece *piece
 	return err;
 }
 
-static int tier_add(struct track *t, int level, const struct track_piece *piece)
+__attribute__((noinline)) static int merged_push(struct track *t, int level)
 {
-	struct track_tier *tier = &t->tiers[level];
-	int err = 0;
+	const struct track_piece whole = merge_close(&t->tiers[level].merge);
 
-	if (merge_ends_before(&tier->merge, piece, grains[level])) {
-		struct track_piece whole = merge_close(&tier->merge);
-
-		err = tier_push(t, level, &whole);
-	}
-	merge_add(&tier->merge, piece);
-	return err;
+	return tier_push(t, level, &whole);
 }
 
 int track_add(struct track *t, const struct track_piece *piece)
