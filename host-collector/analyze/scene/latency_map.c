@@ -156,16 +156,13 @@ static bool is_open(const struct wait *w)
 	return w->ns || w->unknown;
 }
 
-/* Returns early for most spans, which neither are a wait nor end one. */
-static void vcpu_take(void *context, const struct vcpu_span *span)
+/* Not inlined: most spans neither are a wait nor end one, and would pay for its registers. */
+__attribute__((noinline)) static void wait_take(struct latency_maps *l,
+						const struct vcpu_span *span, bool runs)
 {
-	struct latency_maps *l = context;
-	bool runs = span->state == VCPU_GUEST || span->state == VCPU_KVM || span->state == VCPU_VMM;
 	bool fresh;
 	struct wait *w;
 
-	if (runs && !l->n_open)
-		return;
 	w = &l->waits[lru_put(&l->index, (uint64_t)span->vm << 32 | span->vcpu, &fresh)];
 	l->n_open -= is_open(w);
 	if (fresh)
@@ -178,6 +175,15 @@ static void vcpu_take(void *context, const struct vcpu_span *span)
 		*w = (struct wait){.unknown = span->state == VCPU_UNKNOWN};
 	}
 	l->n_open += is_open(w);
+}
+
+static void vcpu_take(void *context, const struct vcpu_span *span)
+{
+	struct latency_maps *l = context;
+	bool runs = span->state == VCPU_GUEST || span->state == VCPU_KVM || span->state == VCPU_VMM;
+
+	if (!runs || l->n_open)
+		wait_take(l, span, runs);
 }
 
 static void interrupt_take(void *context, const struct guest_interrupt *i)
