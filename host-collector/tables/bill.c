@@ -55,10 +55,12 @@ static struct piece *queue_head(const struct queue *q)
 	return q->count ? &q->items[q->head] : NULL;
 }
 
-static void queue_pop(struct queue *q)
+/* Returns the new head, or NULL. */
+static struct piece *queue_pop(struct queue *q)
 {
 	q->head = (q->head + 1) & (q->capacity - 1);
 	q->count--;
+	return queue_head(q);
 }
 
 __attribute__((noinline)) static int queue_grow(struct queue *q)
@@ -133,9 +135,10 @@ static inline struct lane *lane_get(struct bill *b, uint32_t vm, uint16_t cpu)
 	return lane_new(b, vm, cpu);
 }
 
-static void charge(struct bill *b, struct lane *l, int32_t pid, enum vcpu_state state, int64_t ns)
+/* Charges the task of the lane's last stay. */
+static void charge(struct bill *b, struct lane *l, enum vcpu_state state, int64_t ns)
 {
-	struct bill_task *t = task_get(b, l->vm, l->boot, l->cpu, pid);
+	struct bill_task *t = task_get(b, l->vm, l->boot, l->cpu, l->pid);
 	bool kept = state != VCPU_GUEST && state != VCPU_UNKNOWN;
 
 	t->state_ns[state] += ns;
@@ -149,15 +152,18 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Joins what both sides know; with `final`, charges the guest's rest as unknown. */
-static void lane_join(struct bill *b, struct lane *l, bool final)
+/* Joins what both sides know; with `final`, charges the guest's rest as unknown. Not inlined: it
+ * needs many registers. */
+__attribute__((noinline)) static void lane_join(struct bill *b, struct lane *l, bool final)
 {
-	struct piece *g, *v;
+	struct piece *g = queue_head(&l->guest), *v = queue_head(&l->vcpu);
 
-	while ((g = queue_head(&l->guest))) {
-		v = queue_head(&l->vcpu);
+	while (g) {
+		enum vcpu_state state = VCPU_UNKNOWN;
+		int64_t until = g->end.ns;
+
 		if (v && v->end.ns <= g->begin.ns) {
-			queue_pop(&l->vcpu);
+			v = queue_pop(&l->vcpu);
 			continue;
 		}
 		if (!v && !final && l->covered.ns < g->end.ns)
@@ -166,19 +172,16 @@ static void lane_join(struct bill *b, struct lane *l, bool final)
 			l->kept_ns = 0;
 		l->pid = g->what;
 		l->boot = g->boot;
-		if (!v || v->begin.ns > g->begin.ns) {
-			int64_t until = v ? least(v->begin.ns, g->end.ns) : g->end.ns;
-
-			charge(b, l, g->what, VCPU_UNKNOWN, until - g->begin.ns);
-			g->begin.ns = until;
-		} else {
-			int64_t until = least(v->end.ns, g->end.ns);
-
-			charge(b, l, g->what, (enum vcpu_state)v->what, until - g->begin.ns);
-			g->begin.ns = until;
+		if (v && v->begin.ns > g->begin.ns) {
+			until = least(v->begin.ns, until);
+		} else if (v) {
+			until = least(v->end.ns, until);
+			state = (enum vcpu_state)v->what;
 		}
+		charge(b, l, state, until - g->begin.ns);
+		g->begin.ns = until;
 		if (g->begin.ns >= g->end.ns)
-			queue_pop(&l->guest);
+			g = queue_pop(&l->guest);
 	}
 }
 
