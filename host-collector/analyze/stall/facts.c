@@ -114,20 +114,24 @@ static void holders_add(struct stall_facts *f, const struct vcpu_span *span, int
 	}
 }
 
-/* Keeps the longest spans, longest first. */
-static void span_keep(struct stall_facts *f, const struct vcpu_span *span)
+/* Keeps the longest spans, each from `begin` to `end`, longest first. */
+static void span_keep(struct stall_facts *f, const struct vcpu_span *span, struct host_ns begin,
+		      struct host_ns end)
 {
+	const int64_t ns = end.ns - begin.ns;
 	unsigned at = f->n_spans;
 
-	if (at == FACTS_SPANS && length(&f->spans[at - 1]) >= length(span))
+	if (at == FACTS_SPANS && length(&f->spans[at - 1]) >= ns)
 		return;
 	if (at < FACTS_SPANS)
 		f->n_spans++;
 	else
 		at--;
-	for (; at > 0 && length(&f->spans[at - 1]) < length(span); at--)
+	for (; at > 0 && length(&f->spans[at - 1]) < ns; at--)
 		f->spans[at] = f->spans[at - 1];
 	f->spans[at] = *span;
+	f->spans[at].begin = begin;
+	f->spans[at].end = end;
 }
 
 static const int64_t halts_apart_ns = 1000000;
@@ -143,15 +147,16 @@ static bool halt_goes_on(const struct stall_facts *f, const struct facts_halt *l
 	return t.ns - last->until.ns - waited_ns < halts_apart_ns;
 }
 
-/* This, halt_bridge(), wait_add() and clipped_add() are not inlined into facts_vcpu_span(): most
- * spans need none of them and would pay for their registers. */
-__attribute__((noinline)) static void halt_keep(struct stall_facts *f, const struct vcpu_span *span)
+/* This, halt_bridge() and wait_add() are not inlined into facts_vcpu_span(): most spans need none
+ * of them and would pay for their registers. */
+__attribute__((noinline)) static void halt_keep(struct stall_facts *f, struct host_ns begin,
+						struct host_ns end)
 {
 	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
 	unsigned least = 0;
 
-	if (last && halt_goes_on(f, last, span->begin)) {
-		last->end = last->until = span->end;
+	if (last && halt_goes_on(f, last, begin)) {
+		last->end = last->until = end;
 		last->runnable_ns = f->state_ns[VCPU_RUNNABLE];
 		return;
 	}
@@ -163,19 +168,18 @@ __attribute__((noinline)) static void halt_keep(struct stall_facts *f, const str
 	if (f->n_halts == FACTS_HALTS)
 		memmove(&f->halts[least], &f->halts[least + 1],
 			(--f->n_halts - least) * sizeof(f->halts[0]));
-	f->halts[f->n_halts++] =
-		(struct facts_halt){span->begin, span->end, span->end, f->state_ns[VCPU_RUNNABLE]};
+	f->halts[f->n_halts++] = (struct facts_halt){begin, end, end, f->state_ns[VCPU_RUNNABLE]};
 }
 
-/* Joins a halt before this span and a halt after it, because the state in the span is unknown and
- * it may be one halt. */
-__attribute__((noinline)) static void halt_bridge(struct stall_facts *f,
-						  const struct vcpu_span *span)
+/* Joins a halt before `begin` and a halt after `end`, because the state between is unknown and it
+ * may be one halt. */
+__attribute__((noinline)) static void halt_bridge(struct stall_facts *f, struct host_ns begin,
+						  struct host_ns end)
 {
 	struct facts_halt *last = f->n_halts ? &f->halts[f->n_halts - 1] : NULL;
 
-	if (last && halt_goes_on(f, last, span->begin)) {
-		last->until = span->end;
+	if (last && halt_goes_on(f, last, begin)) {
+		last->until = end;
 		last->runnable_ns = f->state_ns[VCPU_RUNNABLE];
 	}
 }
@@ -198,11 +202,12 @@ static bool exit_is_device(const struct vcpu_exit *x)
 /* A shorter access is the normal work of a device. In a longer one the guest waits. */
 static const int64_t device_min_ns = 10000000;
 
-static bool waits_for_device(const struct vcpu_span *span)
+/* ns: the length of the part that counts. */
+static bool waits_for_device(const struct vcpu_span *span, int64_t ns)
 {
 	return (span->state == VCPU_VMM ||
 		(span->state == VCPU_BLOCKED && span->wait_class == WAIT_POLL)) &&
-	       length(span) >= device_min_ns && exit_is_device(&span->exit);
+	       ns >= device_min_ns && exit_is_device(&span->exit);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -211,78 +216,67 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /*
- * Adds a wait for a pCPU. Time that the quota is known to have taken is throttling; it is taken
- * from the time in which the pCPU was idle first. If the span is clipped, each of these times is at
- * most as long as the part. Of a throttled span, everything is throttling except the time in which
- * others held its pCPU.
+ * Adds a wait for a pCPU, of which `ns` lie in the interval. Time that the quota is known to have
+ * taken is throttling; it is taken from the time in which the pCPU was idle first. If the span is
+ * clipped, each of these times is at most as long as the part. Of a throttled span, everything is
+ * throttling except the time in which others held its pCPU.
  */
-__attribute__((noinline)) static void wait_add(struct stall_facts *f, const struct vcpu_span *whole,
-					       const struct vcpu_span *part)
+__attribute__((noinline)) static void wait_add(struct stall_facts *f, const struct vcpu_span *span,
+					       int64_t ns)
 {
-	int64_t ns = length(part), quota = least(part->throttled_ns, ns);
-	int64_t busy = least(part->pcpu_busy_ns, ns - quota), idle = part->pcpu_idle_ns - quota;
+	int64_t quota = least(span->throttled_ns, ns);
+	int64_t busy = least(span->pcpu_busy_ns, ns - quota), idle = span->pcpu_idle_ns - quota;
 
-	if (part->state == VCPU_THROTTLED)
+	if (span->state == VCPU_THROTTLED)
 		quota = ns - busy;
 	f->quota_ns += quota;
 	f->pcpu_busy_ns += busy;
 	idle = least(idle, ns - quota - busy);
 	f->pcpu_idle_ns += idle > 0 ? idle : 0;
-	if (part->state == VCPU_RUNNABLE || busy > 0)
-		holders_add(f, whole, ns);
+	if (span->state == VCPU_RUNNABLE || busy > 0)
+		holders_add(f, span, ns);
 }
 
-/* Adds `part`, the part of `whole` that lies in the interval. */
-static void part_add(struct stall_facts *f, const struct vcpu_span *whole,
-		     const struct vcpu_span *part)
+/* Adds the part of `span` that lies in the interval. */
+static void part_add(struct stall_facts *f, const struct vcpu_span *span, struct host_ns begin,
+		     struct host_ns end)
 {
-	const int64_t ns = length(part);
+	const int64_t ns = end.ns - begin.ns;
 
 	f->any_span = true;
-	f->vcpu = part->vcpu;
+	f->vcpu = span->vcpu;
 	f->vcpu_known = true;
-	f->state_ns[part->state] += ns;
-	if (part->presumed)
-		f->presumed_ns[part->presumed_state] += ns;
-	if (!vcpu_span_denies(part)) {
+	f->state_ns[span->state] += ns;
+	if (span->presumed)
+		f->presumed_ns[span->presumed_state] += ns;
+	if (!vcpu_span_denies(span)) {
 		f->chain_ns = 0;
-		if (part->state == VCPU_UNKNOWN) {
-			span_keep(f, part);
-			halt_bridge(f, part);
+		if (span->state == VCPU_UNKNOWN) {
+			span_keep(f, span, begin, end);
+			halt_bridge(f, begin, end);
 		}
-		if (part->state == VCPU_HALTED)
-			halt_keep(f, part);
+		if (span->state == VCPU_HALTED)
+			halt_keep(f, begin, end);
 		return;
 	}
-	f->chain_ns = f->chain_end.ns == part->begin.ns ? f->chain_ns + ns : ns;
-	f->chain_end = part->end;
+	f->chain_ns = f->chain_end.ns == begin.ns ? f->chain_ns + ns : ns;
+	f->chain_end = end;
 	if (f->chain_ns > f->longest_chain_ns)
 		f->longest_chain_ns = f->chain_ns;
-	if (part->state == VCPU_BLOCKED) {
-		f->class_ns[part->wait_class] += ns;
-		f->inferred_ns[part->wait_class] += part->inferred ? ns : 0;
-		f->n_sampled[part->wait_class] += part->sampled;
+	if (span->state == VCPU_BLOCKED) {
+		f->class_ns[span->wait_class] += ns;
+		f->inferred_ns[span->wait_class] += span->inferred ? ns : 0;
+		f->n_sampled[span->wait_class] += span->sampled;
 	}
-	if (part->state == VCPU_BLOCKED && part->wait_class == WAIT_NONE && part->faulted)
+	if (span->state == VCPU_BLOCKED && span->wait_class == WAIT_NONE && span->faulted)
 		f->fault_ns += ns;
-	if (waits_for_device(part))
+	if (waits_for_device(span, ns))
 		f->device_ns += ns;
-	if (part->state == VCPU_STOPPED && part->migrates)
+	if (span->state == VCPU_STOPPED && span->migrates)
 		f->migration_ns += ns;
-	span_keep(f, part);
-	if (part->state == VCPU_RUNNABLE || part->state == VCPU_THROTTLED)
-		wait_add(f, whole, part);
-}
-
-__attribute__((noinline)) static void clipped_add(struct stall_facts *f,
-						  const struct vcpu_span *span,
-						  struct host_ns begin, struct host_ns end)
-{
-	struct vcpu_span part = *span;
-
-	part.begin = begin;
-	part.end = end;
-	part_add(f, span, &part);
+	span_keep(f, span, begin, end);
+	if (span->state == VCPU_RUNNABLE || span->state == VCPU_THROTTLED)
+		wait_add(f, span, ns);
 }
 
 void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
@@ -290,13 +284,8 @@ void facts_vcpu_span(struct stall_facts *f, const struct vcpu_span *span)
 	const struct host_ns begin = span->begin.ns < f->begin.ns ? f->begin : span->begin;
 	const struct host_ns end = span->end.ns > f->end.ns ? f->end : span->end;
 
-	if (end.ns <= begin.ns)
-		return;
-	/* Most spans lie entirely in the interval: they are not copied. */
-	if (begin.ns == span->begin.ns && end.ns == span->end.ns)
-		part_add(f, span, span);
-	else
-		clipped_add(f, span, begin, end);
+	if (end.ns > begin.ns)
+		part_add(f, span, begin, end);
 }
 
 void facts_guest_span(struct stall_facts *f, const struct guest_span *span)
