@@ -399,7 +399,8 @@ static void presence_leave(const struct model *m, struct vm_vcpu *vv,
 		presence_lost(&vv->presence);
 }
 
-void host_presence(struct model *m, const struct timeline_event *event, struct vcpu *of)
+/* Updates the presence of vCPUs if the event shows that one enters or leaves the guest. */
+static void presence_update(struct model *m, const struct timeline_event *event, struct vcpu *of)
 {
 	const struct vs_event *e = &event->event;
 	struct vm_vcpu *vv = (struct vm_vcpu *)of;
@@ -443,12 +444,14 @@ static void instant_emit(struct model *m, const struct timeline_event *event, co
 	EMIT(&m->audiences, host_instant, &instant);
 }
 
-void host_event(struct model *m, const struct timeline_event *event, struct vcpu *of)
+void host_event(struct model *m, const struct timeline_event *event)
 {
 	const struct vs_event *e = &event->event;
 	const struct host_ns t = m->now;
 	struct pcpu *p = &m->pcpus[e->cpu];
+	struct vcpu *of = vcpu_of_thread(m, e->pid);
 
+	presence_update(m, event, of);
 	instant_emit(m, event, of);
 	if (e->type == VS_EVENT_LOST) {
 		if (e->cpu != VS_CPU_COLLECTOR) /* which only brings stacks */

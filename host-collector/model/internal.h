@@ -106,15 +106,11 @@ bool guest_cpu_may_be_offline(const struct vm *vm, const struct guest_cpu *c, st
 struct vcpu *vcpu_of_thread(const struct model *m, int32_t tid);
 /* Removes a vCPU from the waiters of its pCPU. */
 void waiter_unlink(struct vcpu *v);
-/* Updates the presence of vCPUs if the event shows that one enters or leaves the guest. of: see
- * host_event(). */
-void host_presence(struct model *m, const struct timeline_event *event, struct vcpu *of);
 /* At the end of the data: accounts the time of vCPUs that still wait for a pCPU to its current
  * task. */
 void host_finish(struct model *m);
-/* Processes an event of the host, at time m->now. of: vcpu_of_thread(m, event->event.pid), which
- * the caller looks up once. */
-void host_event(struct model *m, const struct timeline_event *event, struct vcpu *of);
+/* Processes an event of the host, at time m->now. */
+void host_event(struct model *m, const struct timeline_event *event);
 /* Returns the types of the host's events that change what the model knows. */
 struct event_set host_types(void);
 

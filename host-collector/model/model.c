@@ -712,7 +712,6 @@ __attribute__((always_inline)) static inline int event_take(struct model *m,
 							    const struct timeline_event *event)
 {
 	struct vm *vm = NULL;
-	struct vcpu *of;
 
 	if (event->event.cpu >= VS_CPUS_MAX)
 		return -EINVAL;
@@ -731,9 +730,7 @@ __attribute__((always_inline)) static inline int event_take(struct model *m,
 		return guest_event(m, vm, event);
 	if (!m->host_seen)
 		host_seen(m);
-	of = vcpu_of_thread(m, event->event.pid);
-	host_presence(m, event, of);
-	host_event(m, event, of);
+	host_event(m, event);
 	return 0;
 }
 
