@@ -76,14 +76,13 @@ static void announce(struct tasks *x, uint32_t machine, const struct task *t)
 	trace_thread(x->file, machine, x->begin, tid, tgid, name);
 }
 
-struct task *tasks_get(struct tasks *x, uint32_t machine, int32_t tid)
+/* A task is seen for the first time. Not inlined: other events would pay for its registers. */
+__attribute__((noinline)) static struct task *task_appear(struct tasks *x, uint32_t machine,
+							  int32_t tid, struct task *t)
 {
 	bool fresh;
-	struct task *t = task_slot(x, machine, tid, &fresh);
 	int32_t tgid;
 
-	if (t->announced)
-		return t;
 	t->announced = true;
 	if (tid == 0) {
 		name_set(t, "swapper");
@@ -94,6 +93,14 @@ struct task *tasks_get(struct tasks *x, uint32_t machine, int32_t tid)
 	t->tgid = tgid > 0 ? tgid : tid;
 	announce(x, machine, t);
 	return task_slot(x, machine, tid, &fresh);
+}
+
+struct task *tasks_get(struct tasks *x, uint32_t machine, int32_t tid)
+{
+	bool fresh;
+	struct task *t = task_slot(x, machine, tid, &fresh);
+
+	return t->announced ? t : task_appear(x, machine, tid, t);
 }
 
 void tasks_named(struct tasks *x, uint32_t machine, const struct vs_event *e)
