@@ -107,16 +107,16 @@ __attribute__((noinline)) static uint32_t entry_take(struct lru *l, uint64_t key
 	return entry_give(l, key);
 }
 
-uint32_t lru_put_older(struct lru *l, uint64_t key, bool *fresh)
+struct lru_found lru_put_older(struct lru *l, uint64_t key)
 {
 	uint32_t n = lru_find(l, key) + 1;
+	const bool fresh = !n;
 
-	*fresh = !n;
-	if (*fresh) {
+	if (fresh) {
 		n = l->count < l->capacity ? entry_give(l, key) : entry_take(l, key);
 	} else {
 		unlink_entry(l, n);
 		link_entry(l, l->entries[0].older, n, 0);
 	}
-	return n - 1;
+	return (struct lru_found){n - 1, fresh};
 }

@@ -53,20 +53,27 @@ static inline uint32_t lru_find(const struct lru *l, uint64_t key)
 	return n - 1; /* 0 - 1 is LRU_NONE */
 }
 
-/* lru_put() of a key that is not the most recently used one. */
-uint32_t lru_put_older(struct lru *l, uint64_t key, bool *fresh);
+struct lru_found {
+	uint32_t slot;
+	bool fresh;
+};
+
+/* lru_put() of a key that is not the most recently used one. Returns both results, because a
+ * pointer to a variable of the caller would cost all of its calls a check of its stack. */
+struct lru_found lru_put_older(struct lru *l, uint64_t key);
 
 /* Returns the slot of `key` and makes `key` the most recently used. Sets *fresh if the key is new:
  * the caller's data in this slot is then unused or belongs to an evicted key. */
 static inline uint32_t lru_put(struct lru *l, uint64_t key, bool *fresh)
 {
 	const uint32_t newest = l->entries[0].older;
+	struct lru_found found = {newest - 1, false};
 
 	/* Events of one vCPU or task often follow each other. */
 	if (!newest || l->entries[newest].key != key)
-		return lru_put_older(l, key, fresh);
-	*fresh = false;
-	return newest - 1;
+		found = lru_put_older(l, key);
+	*fresh = found.fresh;
+	return found.slot;
 }
 
 /* Returns the slot of the least recently used key. There must be one. */
