@@ -28,6 +28,7 @@ struct gathering {
 
 struct scenes {
 	struct model *model;
+	struct event_set types; /* of instants that arrows and lanes take */
 	struct scene_rows rows;
 	struct arrows arrows;
 	struct lanes lanes;
@@ -361,10 +362,16 @@ void scenes_chain(struct scenes *s, const struct chain *c)
 
 /* ---- events ---- */
 
-static void guest_instant_take(void *context, const struct guest_instant *i)
+/* Of arrows, and of shown_hits_have(). */
+static struct event_set instant_types(void)
 {
-	struct scenes *s = context;
+	return EVENT_SET(VS_EVENT_SCHED_SWITCH, VS_EVENT_SCHED_WAKEUP, VS_EVENT_SCHED_WAKEUP_NEW,
+			 VS_EVENT_USER, VS_EVENT_USER_MORE, VS_EVENT_USER_LIMITED, VS_EVENT_LOST);
+}
 
+/* These two are not inlined: most events are of other types, and would pay for their registers. */
+__attribute__((noinline)) static void guest_event(struct scenes *s, const struct guest_instant *i)
+{
 	arrows_guest(&s->arrows, i);
 	if (shown_hits_have(i->event.type))
 		lanes_event(&s->lanes, i->vm, &i->event, i->t, i->err_ns);
@@ -372,10 +379,8 @@ static void guest_instant_take(void *context, const struct guest_instant *i)
 		pending_update(s, i->t);
 }
 
-static void host_instant_take(void *context, const struct host_instant *i)
+__attribute__((noinline)) static void host_event(struct scenes *s, const struct host_instant *i)
 {
-	struct scenes *s = context;
-
 	arrows_host(&s->arrows, i);
 	if (shown_hits_have(i->event.type))
 		lanes_event(&s->lanes, VS_SOURCE_HOST, &i->event, i->t, i->err_ns);
@@ -383,13 +388,26 @@ static void host_instant_take(void *context, const struct host_instant *i)
 		pending_update(s, i->t);
 }
 
+static void guest_instant_take(void *context, const struct guest_instant *i)
+{
+	struct scenes *s = context;
+
+	if (event_set_has(&s->types, i->event.type) || i->t.ns >= s->due.ns)
+		guest_event(s, i);
+}
+
+static void host_instant_take(void *context, const struct host_instant *i)
+{
+	struct scenes *s = context;
+
+	if (event_set_has(&s->types, i->event.type) || i->t.ns >= s->due.ns)
+		host_event(s, i);
+}
+
 struct scenes *scenes_new(struct model *m)
 {
 	struct scenes *s = calloc(1, sizeof(*s));
-	/* Of arrows, and of shown_hits_have(). */
-	const struct event_set types =
-		EVENT_SET(VS_EVENT_SCHED_SWITCH, VS_EVENT_SCHED_WAKEUP, VS_EVENT_SCHED_WAKEUP_NEW,
-			  VS_EVENT_USER, VS_EVENT_USER_MORE, VS_EVENT_USER_LIMITED, VS_EVENT_LOST);
+	const struct event_set types = instant_types();
 	struct model_observer observer = {.guest_instant = guest_instant_take,
 					  .host_instant = host_instant_take,
 					  .context = s,
@@ -399,6 +417,7 @@ struct scenes *scenes_new(struct model *m)
 	if (!s)
 		return NULL;
 	s->model = m;
+	s->types = types;
 	s->due.ns = INT64_MAX;
 	s->lanes.model = m;
 	s->lanes.take = mark_take;
