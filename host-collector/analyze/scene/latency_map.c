@@ -114,14 +114,12 @@ int latency_map_merge(struct latency_map *into, struct latency_map *from)
 	return histogram_merge(&into->lengths, &from->lengths);
 }
 
-static struct latency_map *map_get(struct latency_maps *l, uint32_t vm, enum latency_kind kind)
+/* Not inlined: a VM that is known would pay for its registers. */
+__attribute__((noinline)) static struct latency_map *map_new(struct latency_maps *l, uint32_t vm,
+							     enum latency_kind kind)
 {
-	size_t i = 0;
+	const size_t i = l->n_vms;
 
-	while (i < l->n_vms && l->vms[i][0]->vm != vm)
-		i++;
-	if (i < l->n_vms)
-		return l->vms[i][kind];
 	if (i == LATENCY_VMS_MAX) {
 		l->left_out = true;
 		return NULL;
@@ -140,6 +138,15 @@ static struct latency_map *map_get(struct latency_maps *l, uint32_t vm, enum lat
 	}
 	l->n_vms++;
 	return l->vms[i][kind];
+}
+
+static struct latency_map *map_get(struct latency_maps *l, uint32_t vm, enum latency_kind kind)
+{
+	for (size_t i = 0; i < l->n_vms; i++) {
+		if (l->vms[i][0]->vm == vm)
+			return l->vms[i][kind];
+	}
+	return map_new(l, vm, kind);
 }
 
 static void latency_add(struct latency_maps *l, uint32_t vm, enum latency_kind kind,
