@@ -166,6 +166,7 @@ struct stall_detector *stall_new(struct model *m, const struct stall_options *op
 	if (!d)
 		return NULL;
 	d->model = m;
+	d->host_types = observer.host_types;
 	d->options = *options;
 	d->found = found;
 	d->context = context;

@@ -155,9 +155,10 @@ void stall_vcpu_span(void *context, const struct vcpu_span *span)
 	chain_add(d, k, span);
 }
 
-void stall_host_instant(void *context, const struct host_instant *i)
+/* Not inlined: most events are of other types, and would pay for its registers. */
+__attribute__((noinline)) static void host_event(struct stall_detector *d,
+						 const struct host_instant *i)
 {
-	struct stall_detector *d = context;
 	struct stall_vm *v = i->of_vcpu ? stall_vm_get(d, i->vm) : NULL;
 
 	/* A loss of the collector's own events concerns only stacks. */
@@ -167,6 +168,14 @@ void stall_host_instant(void *context, const struct host_instant *i)
 	}
 	if (v)
 		hints_host(v->hints, d->model, i);
+}
+
+void stall_host_instant(void *context, const struct host_instant *i)
+{
+	struct stall_detector *d = context;
+
+	if (event_set_has(&d->host_types, i->event.type))
+		host_event(d, i);
 }
 
 /* All CPUs of a guest share its clock, so a step is reported for the first CPU. If the guest's

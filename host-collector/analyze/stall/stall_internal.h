@@ -103,6 +103,7 @@ struct stall_vm {
 
 struct stall_detector {
 	struct model *model;
+	struct event_set host_types; /* hints_host_types() */
 	struct stall_options options;
 	stall_found found;
 	void *context;
