@@ -17,11 +17,11 @@ void chain_vcpu_init(struct chain_vcpu *v, uint32_t vm, uint32_t vcpu,
 
 /* ---- the host's side ---- */
 
-void chain_vcpu_moved(struct chain_vcpu *v, struct host_ns t, enum chain_where where)
+/* The vCPU leaves the guest while it has accepted interrupts. Not inlined: most changes are no such
+ * exit, and would pay for the stack frame. */
+__attribute__((noinline)) static void kick(struct chain_vcpu *v, struct host_ns t)
 {
-	bool leaves = v->where == CHAIN_IN_GUEST && where != CHAIN_IN_GUEST && v->n_accepted;
-
-	for (uint32_t left = leaves ? v->in_use : 0; left; left &= left - 1) {
+	for (uint32_t left = v->in_use; left; left &= left - 1) {
 		struct chain_open *o = &v->open[__builtin_ctz(left)];
 
 		if (o->kicked || o->c.posted || chain_saw(&o->c, CHAIN_HANDLER))
@@ -29,6 +29,12 @@ void chain_vcpu_moved(struct chain_vcpu *v, struct host_ns t, enum chain_where w
 		chain_places_count(v, o, t, CHAIN_PLACE_DELIVERY);
 		o->kicked = true;
 	}
+}
+
+void chain_vcpu_moved(struct chain_vcpu *v, struct host_ns t, enum chain_where where)
+{
+	if (v->where == CHAIN_IN_GUEST && where != CHAIN_IN_GUEST && v->n_accepted)
+		kick(v, t);
 	if (t.ns > v->since.ns) {
 		v->moves[v->n_moves++ % CHAIN_MOVES] = (struct chain_move){v->since, v->where};
 		v->clock_ns[v->where] += t.ns - v->since.ns;
