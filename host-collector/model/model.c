@@ -8,6 +8,7 @@
 #include "host-collector/model/model.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,11 +143,21 @@ void model_free(struct model *m)
 	free(m);
 }
 
+/* If this is unknown, returns true. */
+static bool has_second_cpu(void)
+{
+	cpu_set_t allowed;
+
+	return sched_getaffinity(0, sizeof(allowed), &allowed) || CPU_COUNT(&allowed) > 1;
+}
+
 int model_observe_on_worker(struct model *m, bool worker)
 {
-	int err = worker && !m->worker ? worker_new(&m->worker) : 0;
+	int err = 0;
 
-	m->observing_on_worker = worker && !err;
+	if (worker && !m->worker && has_second_cpu())
+		err = worker_new(&m->worker);
+	m->observing_on_worker = worker && m->worker;
 	return err;
 }
 

@@ -256,11 +256,11 @@ void model_free(struct model *m);
  * spans in the order of their end. Returns 0 or -ENOMEM. */
 int model_observe(struct model *m, const struct model_observer *observer);
 /*
- * If `worker`, observers that are added from now on run on a worker thread: in the same order, but
- * later. They must share no data with other observers, and may ask the model only for its VMs'
- * vCPUs, guest CPUs and threads. A callback may record an error in its own data. When
- * model_finish() returns, all callbacks have run. Returns 0, -ENOMEM, or -EAGAIN if no thread can
- * be created.
+ * If `worker`, observers that are added from now on run on a worker thread if the process may use
+ * two CPUs: in the same order, but later. They must share no data with other observers, and may ask
+ * the model only for its VMs' vCPUs, guest CPUs and threads. A callback may record an error in its
+ * own data. When model_finish() returns, all callbacks have run. Returns 0, -ENOMEM, or -EAGAIN if
+ * no thread can be created.
  */
 int model_observe_on_worker(struct model *m, bool worker);
 /*
