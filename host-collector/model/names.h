@@ -24,7 +24,7 @@ struct names {
 int names_init(struct names *n); /* returns 0 or -ENOMEM */
 void names_fini(struct names *n);
 /* Processes a TASK_NAME or TASK_EXIT event. The name of a dead task is kept until its slot is
- * needed. */
+ * needed; the task that died first loses its name first. */
 void names_event(struct names *n, uint32_t boot, const struct vs_event *e);
 void names_set(struct names *n, uint32_t boot, int32_t pid, int32_t tgid, const char *comm);
 /* Returns a task's name, or "" if it is unknown. Borrowed until the next change. */

@@ -39,6 +39,8 @@ static inline void unlink_entry(struct lru *l, uint32_t n)
 
 	l->entries[e->newer].older = e->older;
 	l->entries[e->older].newer = e->newer;
+	if (l->aged == n)
+		l->aged = e->older;
 }
 
 /* Puts the entry between two neighbours. */
@@ -53,7 +55,8 @@ static inline void link_entry(struct lru *l, uint32_t older, uint32_t n, uint32_
 void lru_age(struct lru *l, uint32_t slot)
 {
 	unlink_entry(l, slot + 1);
-	link_entry(l, 0, slot + 1, l->entries[0].newer);
+	link_entry(l, l->aged, slot + 1, l->entries[l->aged].newer);
+	l->aged = slot + 1;
 }
 
 void lru_remove(struct lru *l, uint32_t slot)

@@ -26,6 +26,7 @@ struct lru {
 	uint32_t capacity, count;
 	uint32_t begun; /* slots in use are below this number */
 	uint32_t free;  /* number of the first free entry that was in use before; 0: none */
+	uint32_t aged;  /* number of the last entry of those that lru_age() moved; 0: none */
 	unsigned shift;
 	uint64_t factor;   /* odd and random */
 	uint32_t *buckets; /* number of the first entry; 0: none */
@@ -89,7 +90,8 @@ static inline uint32_t lru_place(uint64_t key, unsigned bits)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15 >> (64 - bits));
 }
 
-/* Makes the slot's key the next that is evicted. */
+/* Makes the slot's key the next that is evicted, after those for which this was done before and
+ * which were not used since. */
 void lru_age(struct lru *l, uint32_t slot);
 void lru_remove(struct lru *l, uint32_t slot);
 void lru_clear(struct lru *l); /* removes all keys */

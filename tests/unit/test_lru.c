@@ -11,8 +11,8 @@
 
 enum { CAPACITY = 8, KEYS = 24, STEPS = 20000 };
 
-struct naive { /* oldest first */
-	size_t n;
+struct naive {          /* oldest first */
+	size_t n, aged; /* the first `aged` were aged */
 	uint64_t keys[CAPACITY];
 };
 
@@ -20,6 +20,7 @@ static bool naive_remove(struct naive *l, uint64_t key)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		if (l->keys[i] == key) {
+			l->aged -= i < l->aged;
 			memmove(&l->keys[i], &l->keys[i + 1], (--l->n - i) * sizeof(key));
 			return true;
 		}
@@ -29,12 +30,22 @@ static bool naive_remove(struct naive *l, uint64_t key)
 
 static bool naive_put(struct naive *l, uint64_t key)
 {
-	bool fresh = !naive_remove(l, key);
+	bool fresh;
 
+	if (l->n && l->keys[l->n - 1] == key)
+		return false;
+	fresh = !naive_remove(l, key);
 	if (l->n == CAPACITY)
 		naive_remove(l, l->keys[0]);
 	l->keys[l->n++] = key;
 	return fresh;
+}
+
+static void naive_age(struct naive *l, uint64_t key)
+{
+	naive_remove(l, key);
+	memmove(&l->keys[l->aged + 1], &l->keys[l->aged], (l->n++ - l->aged) * sizeof(key));
+	l->keys[l->aged++] = key;
 }
 
 static void it_keeps_the_most_recent_keys(void **state)
@@ -67,9 +78,7 @@ static void it_keeps_the_most_recent_keys(void **state)
 		default:
 			if (slot != LRU_NONE) {
 				lru_age(&lru, slot);
-				naive_remove(&naive, key);
-				memmove(naive.keys + 1, naive.keys, naive.n++ * sizeof(key));
-				naive.keys[0] = key;
+				naive_age(&naive, key);
 			}
 		}
 		assert_int_equal(lru.count, naive.n);
