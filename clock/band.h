@@ -24,7 +24,7 @@ struct band_options {
 	double slope_min, slope_max; /* y ticks per x tick */
 	double wander;               /* change of slope per tick of x */
 	uint64_t spacing;            /* ticks of x between knots */
-	bool short_memory;           /* 1024 knots and 128 epochs, not 8192 and 1024 */
+	bool short_memory;           /* 256 knots and 32 epochs, not 8192 and 1024 */
 };
 
 struct band_fact {

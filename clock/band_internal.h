@@ -15,8 +15,8 @@ enum {
 	/* The two ends of each epoch stay, so the knots must be more than four times as many. */
 	KNOTS_MAX = 8192,
 	EPOCHS_MAX = 1024,
-	KNOTS_SHORT_MAX = 1024, /* with a short memory */
-	EPOCHS_SHORT_MAX = 128,
+	KNOTS_SHORT_MAX = 256, /* with a short memory */
+	EPOCHS_SHORT_MAX = 32,
 	IMPROVE_KNOTS = 64,
 	BREAKS_MAX = 2,
 	PAUSE_SLACK = 200, /* edges of a pause may be off by spacing / PAUSE_SLACK */

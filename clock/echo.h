@@ -34,7 +34,7 @@ struct echo_options {
 	double slope_ppm;
 	double wander_ppm_per_s; /* largest change of the ratio; 0: the default, 0.01 */
 	/* For a session that converts only times of the last minutes: of older times it keeps less,
-	 * so that it needs 72 KiB instead of 900. */
+	 * so that it needs 32 KiB instead of 900. */
 	bool short_memory;
 };
 

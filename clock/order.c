@@ -7,7 +7,7 @@
 
 enum {
 	POINTS_MAX = 16384,
-	POINTS_SHORT_MAX = 1024, /* with a short memory */
+	POINTS_SHORT_MAX = 512, /* with a short memory */
 	POINTS_FIRST = 256,
 	/* Observations around a place that are asked whether a steady map fits, and how many must
 	 * say no. Steps that follow each other this fast are no steps. */

@@ -21,7 +21,7 @@
 
 struct order;
 
-/* Returns NULL if out of memory. short_memory: keeps 1024 observations instead of 16384. */
+/* Returns NULL if out of memory. short_memory: keeps 512 observations instead of 16384. */
 struct order *order_new(bool short_memory);
 void order_free(struct order *o);
 

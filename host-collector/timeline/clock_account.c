@@ -99,7 +99,7 @@ bool clock_book_echo_epoch(const struct clock_book *b, uint32_t source, size_t i
 			   struct echo_epoch *out)
 {
 	const struct guest *vm = clock_guest_find(b, source);
-	uint32_t boot = vm && vm->n_boots > CLOCK_BOOTS_MAX ? vm->n_boots - CLOCK_BOOTS_MAX : 0;
+	uint32_t boot = vm ? vm->first_boot : 0;
 
 	for (; vm && boot < vm->n_boots; boot++) {
 		const struct guest_clock *g = clock_boot_find(vm, boot);

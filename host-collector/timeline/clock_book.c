@@ -6,7 +6,8 @@
 
 #include "proto/recording.h"
 
-enum { EARLY_MAX = 256 }; /* facts kept until the rate is known */
+enum { EARLY_MAX = 256 };  /* facts kept until the rate is known */
+enum { BOOT_KEPT_S = 60 }; /* after its last frame, with a short memory */
 static const uint64_t ns_per_s = 1000000000;
 
 struct clock_book *clock_book_new(bool short_memory)
@@ -58,9 +59,8 @@ struct guest *clock_guest_find(const struct clock_book *b, uint32_t source)
 
 struct guest_clock *clock_boot_find(const struct guest *g, uint32_t boot)
 {
-	return g && boot < g->n_boots && g->n_boots - boot <= CLOCK_BOOTS_MAX
-		       ? g->boots[boot % CLOCK_BOOTS_MAX]
-		       : NULL;
+	return g && boot < g->n_boots && boot >= g->first_boot ? g->boots[boot % CLOCK_BOOTS_MAX]
+							       : NULL;
 }
 
 struct guest_clock *clock_boot_newest(const struct guest *g)
@@ -70,7 +70,7 @@ struct guest_clock *clock_boot_newest(const struct guest *g)
 
 static struct guest_clock *clock_boot_oldest(const struct guest *g)
 {
-	return clock_boot_find(g, g->n_boots > CLOCK_BOOTS_MAX ? g->n_boots - CLOCK_BOOTS_MAX : 0);
+	return clock_boot_find(g, g->first_boot);
 }
 
 static struct guest *guest_get(struct clock_book *b, uint32_t source)
@@ -99,10 +99,12 @@ static int boot_get(struct clock_book *b, uint32_t source, uint32_t boot, struct
 		struct guest_clock *before = clock_boot_newest(g);
 		struct guest_clock **slot = &g->boots[g->n_boots % CLOCK_BOOTS_MAX];
 
-		if (*slot)
+		if (*slot) {
 			guest_clock_fini(*slot);
-		else
+			g->first_boot = g->n_boots + 1 - CLOCK_BOOTS_MAX;
+		} else {
 			*slot = malloc(sizeof(**slot));
+		}
 		if (!*slot)
 			return -ENOMEM;
 		guest_clock_init(*slot, b->short_memory);
@@ -165,6 +167,20 @@ int clock_book_hello(struct clock_book *b, uint32_t source, uint32_t boot,
 	return err ? err : clock_book_dmesg(b, source, boot, &hello->dmesg);
 }
 
+/* Forgets boots that were heard last before `limit_tsc`, but not the newest. */
+static void boots_forget(struct guest *g, uint64_t limit_tsc)
+{
+	for (; g->first_boot + 1 < g->n_boots; g->first_boot++) {
+		struct guest_clock **slot = &g->boots[g->first_boot % CLOCK_BOOTS_MAX];
+
+		if ((*slot)->heard >= limit_tsc)
+			return;
+		guest_clock_fini(*slot);
+		free(*slot);
+		*slot = NULL;
+	}
+}
+
 void clock_book_heard(struct clock_book *b, uint32_t source, uint32_t boot, uint64_t arrival_tsc)
 {
 	struct guest *vm = clock_guest_find(b, source);
@@ -173,6 +189,8 @@ void clock_book_heard(struct clock_book *b, uint32_t source, uint32_t boot, uint
 	if (!g || arrival_tsc <= g->heard)
 		return;
 	g->heard = arrival_tsc;
+	if (b->short_memory && arrival_tsc > BOOT_KEPT_S * b->host_hz)
+		boots_forget(vm, arrival_tsc - BOOT_KEPT_S * b->host_hz);
 	if (g->window.to != UINT64_MAX)
 		g->window.to = arrival_tsc;
 }

@@ -17,7 +17,8 @@ struct guest {
 	uint32_t source;
 	struct vm_clock *hypervisor; /* NULL if no parameters are known */
 	struct standstills standstills;
-	uint32_t n_boots; /* total number; the newest boot is n_boots - 1 */
+	uint32_t n_boots;    /* total number; the newest boot is n_boots - 1 */
+	uint32_t first_boot; /* the oldest that is kept */
 	struct guest_clock *boots[CLOCK_BOOTS_MAX]; /* a ring */
 };
 

@@ -66,7 +66,7 @@ bool clock_book_knows_any(const struct clock_book *b, uint32_t source)
 {
 	const struct guest *g = clock_guest_find(b, source);
 
-	for (uint32_t i = 0; g && i < g->n_boots; i++) {
+	for (uint32_t i = g ? g->first_boot : 0; g && i < g->n_boots; i++) {
 		if (clock_book_knows(b, source, i))
 			return true;
 	}
@@ -266,7 +266,7 @@ bool clock_book_beside_pause(const struct clock_book *b, uint32_t source, struct
 			      err_ns))
 			return true;
 	}
-	for (uint32_t i = 0; i < vm->n_boots; i++) {
+	for (uint32_t i = vm->first_boot; i < vm->n_boots; i++) {
 		if (is_beside_exact_pause(b, vm, clock_boot_find(vm, i), t, err_ns))
 			return true;
 	}
@@ -280,7 +280,7 @@ bool clock_book_has_pauses(const struct clock_book *b, uint32_t source)
 
 	if (vm && standstills_kept(&vm->standstills))
 		return true;
-	for (uint32_t i = 0; vm && i < vm->n_boots; i++) {
+	for (uint32_t i = vm ? vm->first_boot : 0; vm && i < vm->n_boots; i++) {
 		if (exact_pauses(vm, clock_boot_find(vm, i), all))
 			return true;
 	}
@@ -391,7 +391,7 @@ bool clock_book_dmesg_ns(const struct clock_book *b, uint32_t source, struct hos
 		return false;
 	tsc = raw_clock_to_tsc(b->raw, t);
 	/* The oldest boot that had not ended. */
-	for (uint32_t boot = 0; boot < vm->n_boots; boot++) {
+	for (uint32_t boot = vm->first_boot; boot < vm->n_boots; boot++) {
 		const struct guest_clock *g = clock_boot_find(vm, boot);
 		uint64_t stream, stream_err;
 

@@ -21,7 +21,7 @@
 static const uint64_t hz = 2000000000u;
 
 /* An echo map's memory is below these, however long its history is. */
-enum { LONG_BYTES = 1 << 20, SHORT_BYTES = 100 << 10 };
+enum { LONG_BYTES = 1 << 20, SHORT_BYTES = 48 << 10 };
 
 static size_t heap_bytes(void)
 {

@@ -80,7 +80,7 @@ static void assert_holds(uint64_t middle, uint64_t err, uint64_t truth)
 static void truth_inside_check(bool short_memory)
 {
 	static struct history h;
-	const size_t fine = short_memory ? ROUNDS - 500 : 0;
+	const size_t fine = short_memory ? ROUNDS - 250 : 0;
 	size_t bounded = 0;
 
 	srandom(7);
