@@ -148,7 +148,7 @@ static int payload_deliver(struct host_stream *h, enum frame_kind kind, int err)
 	struct frame_item item;
 
 	if (!err)
-		err = frame_maker_frame(h->maker, kind, frame_writer_session(h->writer),
+		err = frame_maker_frame(h->maker, (uint8_t)kind, frame_writer_session(h->writer),
 					frame_writer_number(h->writer), h->payload.data,
 					h->payload.len, &frame);
 	h->payload.len = 0;
