@@ -273,10 +273,15 @@ def soak(n_vms, rate, seconds, series_path):
             if took > limit:
                 problems.append(f"{fault}: back after {took:.1f} s, limit {limit:.0f} s")
         sums = {"emitted": 0, "delivered": 0, "dropped": 0, "lost": 0, "unrecorded": 0, "died": 0}
+        print(f"memory {memory / (1 << 20):.1f} then {memory_end / (1 << 20):.1f} MiB, loop late by {late} ms without its "
+              f"waits for a CPU; now the accounts of {sum(len(s.files) for s in sims)} files", flush=True)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            held = {s.name: pool.map(functools.partial(file_account, s.name), s.files) for s in sims}
-            for s in sims:
-                problems += account(s, truths[s.name], links[s.name], held[s.name], sums)
+            try:
+                held = {s.name: pool.map(functools.partial(file_account, s.name), s.files) for s in sims}
+                for s in sims:
+                    problems += account(s, truths[s.name], links[s.name], held[s.name], sums)
+            finally:
+                pool.shutdown(cancel_futures=True)  # after a signal: what has not begun
         print(f"{n_vms} VMs, {rate} events/s each, {seconds} s: memory "
               f"{memory / (1 << 20):.1f} then {memory_end / (1 << 20):.1f} MiB "
               f"({(memory_end / memory - 1) * 100:+.1f} %), "
