@@ -15,7 +15,7 @@
 enum {
 	SOURCES_MAX = MODEL_VMS_MAX + 1,
 	KEPT_SHARE = 4, /* what is kept from before may take this part of the memory */
-	ANSWER_S = 5,   /* a sender may take this long for the answer that it repeats */
+	ANSWER_S = 5,   /* a sender may need this long to find out what it sends */
 	NAMES_AT_ONCE = VS_BATCH_EVENTS_MAX,
 };
 

@@ -189,7 +189,7 @@ void clock_book_heard(struct clock_book *b, uint32_t source, uint32_t boot, uint
 	if (!g || arrival_tsc <= g->heard)
 		return;
 	g->heard = arrival_tsc;
-	if (b->short_memory && arrival_tsc > BOOT_KEPT_S * b->host_hz)
+	if (b->short_memory && b->host_hz && arrival_tsc > BOOT_KEPT_S * b->host_hz)
 		boots_forget(vm, arrival_tsc - BOOT_KEPT_S * b->host_hz);
 	if (g->window.to != UINT64_MAX)
 		g->window.to = arrival_tsc;

@@ -63,6 +63,18 @@ static void a_live_session_forgets_a_boot_after_a_minute(void **state)
 	clock_book_free(b);
 }
 
+static void without_the_rate_of_the_host_no_boot_is_old(void **state)
+{
+	struct clock_book *b = clock_book_new(true);
+
+	(void)state;
+	assert_non_null(b);
+	boot(b, 0, 100);
+	boot(b, 1, 110);
+	assert_true(is_kept(b, 0));
+	clock_book_free(b);
+}
+
 static void a_recording_keeps_the_newest_boots(void **state)
 {
 	struct clock_book *b = book_new(false);
@@ -80,6 +92,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_live_session_forgets_a_boot_after_a_minute),
+		cmocka_unit_test(without_the_rate_of_the_host_no_boot_is_old),
 		cmocka_unit_test(a_recording_keeps_the_newest_boots),
 	};
 
