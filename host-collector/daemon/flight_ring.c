@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host-collector/util/fifo_memory.h"
 #include "proto/buffer.h"
 #include "proto/codec.h"
 #include "proto/event_fields.h"
@@ -14,7 +15,7 @@
 
 enum {
 	SOURCES_MAX = MODEL_VMS_MAX + 1,
-	KEPT_SHARE = 4, /* what is kept from before may take this part of the memory */
+	KEPT_SHARE = 4, /* older frames may take 1/KEPT_SHARE of the memory */
 	ANSWER_S = 5,   /* a sender may need this long to find out what it sends */
 	NAMES_AT_ONCE = VS_BATCH_EVENTS_MAX,
 };
@@ -42,8 +43,9 @@ struct flight_ring {
 	size_t max_bytes;
 	bool held; /* frames since held_tsc stay, whatever their age */
 	uint64_t held_tsc;
-	struct frame_list recent; /* in order of arrival */
-	struct frame_list kept;   /* from before, in order of arrival */
+	struct frame_list recent;   /* in order of arrival, in `memory` */
+	struct frame_list kept;     /* from before, in order of arrival, each allocated by itself */
+	struct fifo_memory *memory; /* of the recent frames */
 	struct frame_unpacker *unpacker;
 	uint64_t early, refused;
 };
@@ -55,8 +57,10 @@ struct flight_ring *flight_ring_new(uint64_t age_ns, size_t max_bytes, uint64_t 
 	if (!r)
 		return NULL;
 	r->unpacker = frame_unpacker_new();
-	if (!r->unpacker) {
-		free(r);
+	r->memory = fifo_memory_new(max_bytes, sizeof(struct held_frame) + VS_FRAME_HEADER_BYTES +
+						       VS_FRAME_PAYLOAD_MAX);
+	if (!r->unpacker || !r->memory) {
+		flight_ring_free(r);
 		return NULL;
 	}
 	r->age_ticks = (uint64_t)((double)age_ns / 1e9 * (double)host_hz);
@@ -67,7 +71,7 @@ struct flight_ring *flight_ring_new(uint64_t age_ns, size_t max_bytes, uint64_t 
 
 static size_t cost_of(const struct held_frame *f)
 {
-	return sizeof(*f) + f->len;
+	return fifo_memory_room(sizeof(*f) + f->len);
 }
 
 static void list_append(struct frame_list *l, struct held_frame *f)
@@ -82,7 +86,7 @@ static void list_append(struct frame_list *l, struct held_frame *f)
 	l->bytes += cost_of(f);
 }
 
-/* Takes out the one that *at points to; `before` it lies another, or NULL. */
+/* Removes the frame that *at points to from the list. before: the frame before it, or NULL. */
 static struct held_frame *list_take(struct frame_list *l, struct held_frame **at,
 				    struct held_frame *before)
 {
@@ -96,16 +100,32 @@ static struct held_frame *list_take(struct frame_list *l, struct held_frame **at
 	return f;
 }
 
-static void list_clear(struct frame_list *l)
+/* Appends a copy of `f`, with its bytes. Returns NULL if there is no memory. */
+static struct held_frame *recent_append(struct flight_ring *r, const struct held_frame *f,
+					const uint8_t *bytes)
 {
-	while (l->first)
-		free(list_take(l, &l->first, NULL));
+	struct held_frame *copy = fifo_memory_add(r->memory, cost_of(f));
+
+	if (!copy)
+		return NULL;
+	*copy = *f;
+	memcpy(copy->bytes, bytes, f->len);
+	list_append(&r->recent, copy);
+	return copy;
+}
+
+static void recent_remove(struct flight_ring *r)
+{
+	list_take(&r->recent, &r->recent.first, NULL);
+	fifo_memory_keep(r->memory, r->recent.first);
 }
 
 void flight_ring_clear(struct flight_ring *r)
 {
-	list_clear(&r->recent);
-	list_clear(&r->kept);
+	while (r->recent.first)
+		recent_remove(r);
+	while (r->kept.first)
+		free(list_take(&r->kept, &r->kept.first, NULL));
 }
 
 void flight_ring_free(struct flight_ring *r)
@@ -113,11 +133,12 @@ void flight_ring_free(struct flight_ring *r)
 	if (!r)
 		return;
 	flight_ring_clear(r);
+	fifo_memory_free(r->memory);
 	frame_unpacker_free(r->unpacker);
 	free(r);
 }
 
-/* ---- what outlives its time ---- */
+/* ---- older frames that are kept ---- */
 
 /* Without the note that began a migration, a report blames the pause at its end on an operator. */
 static uint8_t state_of_note(struct flight_ring *r, const struct frame_view *view)
@@ -165,7 +186,8 @@ static void kept_replace(struct flight_ring *r, const struct held_frame *by)
 	}
 }
 
-/* Frees what its sender has repeated by the oldest recent frame, or no recent frame needs. */
+/* Frees frames that no recent frame needs: the sender repeated them before the oldest recent one.
+ */
 static void kept_expire(struct flight_ring *r)
 {
 	struct held_frame *before = NULL, **at = &r->kept.first;
@@ -181,21 +203,29 @@ static void kept_expire(struct flight_ring *r)
 	}
 }
 
-/* Another must be in the list. */
+/* Moves the oldest recent frame to those that are kept, or removes it. Another must be in the list.
+ * Without memory, what is kept is lost, and counted as refused. */
 static void recent_retire(struct flight_ring *r)
 {
-	struct held_frame *f = list_take(&r->recent, &r->recent.first, NULL);
+	const struct held_frame *f = r->recent.first;
 	const enum frame_keeping keeping = keeping_of(f);
+	struct held_frame *copy = NULL;
 
-	if (keeping == FRAME_DROP) {
-		free(f);
-		return;
+	if (keeping != FRAME_DROP) {
+		copy = malloc(cost_of(f));
+		if (copy)
+			memcpy(copy, f, cost_of(f));
+		else
+			r->refused++;
 	}
+	recent_remove(r);
+	if (!copy)
+		return;
 	if (keeping == FRAME_KEEP_NEWEST)
-		kept_replace(r, f);
+		kept_replace(r, copy);
 	if (keeping == FRAME_KEEP_REPEATED)
 		kept_expire(r);
-	list_append(&r->kept, f);
+	list_append(&r->kept, copy);
 }
 
 static bool is_bounded(enum frame_keeping keeping)
@@ -203,7 +233,7 @@ static bool is_bounded(enum frame_keeping keeping)
 	return keeping == FRAME_KEEP_ALL || keeping == FRAME_KEEP_REPEATED;
 }
 
-/* The oldest of what nothing replaces; HELLO and the like always stay. */
+/* Removes the oldest frames of kinds that later frames do not replace. HELLO and the like stay. */
 static void kept_bound(struct flight_ring *r)
 {
 	struct held_frame *before = NULL, **at = &r->kept.first;
@@ -239,22 +269,20 @@ void flight_ring_release(struct flight_ring *r)
 void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_tsc,
 		      struct frame_item *frame)
 {
+	struct held_frame head = {
+		.arrival_tsc = arrival_tsc, .source = source, .kind = frame->kind};
 	struct held_frame *f = NULL;
 	struct frame_view view;
 
-	if (!frame_item_frame(frame, &view))
-		f = malloc(sizeof(*f) + view.len);
+	if (!frame_item_frame(frame, &view)) {
+		head.state = frame->kind == FRAME_NOTE ? state_of_note(r, &view) : NO_STATE;
+		head.len = (uint32_t)view.len;
+		f = recent_append(r, &head, view.bytes);
+	}
 	if (!f) {
 		r->refused++;
 		return;
 	}
-	f->kind = frame->kind;
-	f->state = frame->kind == FRAME_NOTE ? state_of_note(r, &view) : NO_STATE;
-	f->source = source;
-	f->arrival_tsc = arrival_tsc;
-	f->len = (uint32_t)view.len;
-	memcpy(f->bytes, view.bytes, view.len);
-	list_append(&r->recent, f);
 	while (r->recent.first != f && expired(r, r->recent.first, arrival_tsc))
 		recent_retire(r);
 	kept_bound(r);
@@ -272,9 +300,9 @@ void flight_ring_push(struct flight_ring *r, uint32_t source, uint64_t arrival_t
 struct place {
 	uint32_t source;
 	uint64_t session_id;
-	uint32_t frame_seq; /* the next, of what comes in front */
-	uint32_t back;      /* that the session's own numbers are lowered by; */
-	bool waits;         /* which its next frame contains */
+	uint32_t frame_seq; /* number of the next older frame in the file */
+	uint32_t back;      /* is subtracted from the numbers of later frames */
+	bool waits;         /* `back` is not known yet: the next frame shows it */
 };
 
 struct flight_places {
@@ -317,7 +345,7 @@ static void writing_close(struct writing *w)
 	free(w);
 }
 
-/* False: it is no batch with events. */
+/* Returns false if the frame is not a batch with events. */
 static bool batch_unpack(struct writing *w, const struct held_frame *f, struct batch *out)
 {
 	const uint8_t *payload;
@@ -334,7 +362,7 @@ static bool batch_unpack(struct writing *w, const struct held_frame *f, struct b
 struct edge {
 	uint32_t seq;
 	uint64_t time, emitted;
-	struct batch like; /* for the rest */
+	struct batch like; /* has the other fields */
 };
 
 /* Finds the source's first event in the part that is written, or else the successor of its newest
@@ -364,7 +392,8 @@ static bool edge_find(struct writing *w, uint32_t source, struct edge *out)
 	return true;
 }
 
-/* The names known now, as events just before its others: 1, 0 if there are none, -errno. */
+/* Makes a frame with the names that are known now, as events just before the source's others.
+ * Returns 1, 0 if there are none, or -errno. */
 static int names_frame(struct writing *w, const struct model *model, uint32_t source)
 {
 	size_t n = model_names(model, source, w->names, NAMES_AT_ONCE);
@@ -456,8 +485,8 @@ struct frame_taker frame_taker_of(struct recording_writer *out)
 	return (struct frame_taker){.take = recording_take, .context = out};
 }
 
-/* The frames from before: those that are kept, then the recent ones up to the beginning that would
- * be. NULL: there are no more. */
+/* Iterates over the older frames: those that are kept, then the recent ones before w->begin that
+ * would be kept. f: the last one, or NULL to begin. Returns NULL at the end. */
 static const struct held_frame *before_next(const struct writing *w, const struct held_frame *f)
 {
 	const struct flight_ring *r = w->ring;
@@ -471,7 +500,7 @@ static const struct held_frame *before_next(const struct writing *w, const struc
 	return f == w->begin ? NULL : f;
 }
 
-/* Whether a later frame from before says the same anew. */
+/* Returns true if a later one of the older frames replaces this one. */
 static bool is_outdated(const struct writing *w, const struct held_frame *f)
 {
 	const struct held_frame *later = f;

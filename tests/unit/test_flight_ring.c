@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -26,6 +27,7 @@ struct ring {
 	size_t n;
 	uint32_t origins[NOTES_MAX]; /* thread ids */
 	size_t n_origins;
+	uint32_t n_noise, first_noise; /* frames of noise_push() that were read */
 };
 
 static int setup(void **state)
@@ -84,9 +86,10 @@ static void origin_push(struct ring *r, uint64_t second, int32_t tid)
 	push(r, second, FRAME_TASK_ORIGINS, &payload);
 }
 
-/* Reads the kinds of the notes that the ring's recording has, and the threads whose origins it has,
- * in order. */
-static void notes_read(struct ring *r)
+typedef void (*frame_reader_fn)(struct ring *r, uint8_t kind, const uint8_t *payload, size_t len);
+
+/* Writes the ring's recording and passes each of its frames to `take`. */
+static void frames_read(struct ring *r, frame_reader_fn take)
 {
 	char path[] = "/tmp/test_flight_ring.XXXXXX";
 	struct frame_unpacker *unpacker = frame_unpacker_new();
@@ -101,27 +104,40 @@ static void notes_read(struct ring *r)
 	assert_int_equal(flight_ring_write(r->ring, names, path, 0), 0);
 	assert_int_equal(recording_reader_open(path, &reader), 0);
 	while (recording_reader_next(reader, &entry) > 0) {
-		static struct message_task_origins origins;
 		const uint8_t *payload;
-		struct message_note m;
 		size_t len;
 
 		assert_int_equal(frame_unpack(unpacker, &entry.frame, &payload, &len), 0);
-		if (entry.frame.header.kind == FRAME_TASK_ORIGINS) {
-			assert_int_equal(message_task_origins_unpack(payload, len, &origins), 0);
-			assert_true(r->n_origins < NOTES_MAX);
-			r->origins[r->n_origins++] = (uint32_t)origins.tasks[0].tid;
-		}
-		if (entry.frame.header.kind != FRAME_NOTE)
-			continue;
-		assert_int_equal(message_note_unpack(payload, len, &m), 0);
-		assert_true(r->n < NOTES_MAX);
-		r->kinds[r->n++] = (uint8_t)m.kind;
+		take(r, entry.frame.header.kind, payload, len);
 	}
 	recording_reader_close(reader);
 	frame_unpacker_free(unpacker);
 	model_free(names);
 	unlink(path);
+}
+
+static void note_take(struct ring *r, uint8_t kind, const uint8_t *payload, size_t len)
+{
+	static struct message_task_origins origins;
+	struct message_note m;
+
+	if (kind == FRAME_TASK_ORIGINS) {
+		assert_int_equal(message_task_origins_unpack(payload, len, &origins), 0);
+		assert_true(r->n_origins < NOTES_MAX);
+		r->origins[r->n_origins++] = (uint32_t)origins.tasks[0].tid;
+	}
+	if (kind != FRAME_NOTE)
+		return;
+	assert_int_equal(message_note_unpack(payload, len, &m), 0);
+	assert_true(r->n < NOTES_MAX);
+	r->kinds[r->n++] = (uint8_t)m.kind;
+}
+
+/* Reads the kinds of the notes that the ring's recording has, and the threads whose origins it has,
+ * in order. */
+static void notes_read(struct ring *r)
+{
+	frames_read(r, note_take);
 }
 
 static void test_migration_outlives_its_age(void **state)
@@ -207,6 +223,80 @@ static void test_what_is_repeated_stays_until_it_was(void **state)
 	assert_int_equal(r->origins[2], 100);
 }
 
+/* Fills a payload that cannot be compressed, from its number. */
+static void noise_fill(uint8_t *bytes, size_t len, uint32_t number)
+{
+	uint32_t x = number + 1;
+
+	for (size_t i = 0; i < len; i++) {
+		x = x * 1664525 + 1013904223;
+		bytes[i] = (uint8_t)(x >> 24);
+	}
+}
+
+static void noise_take(struct ring *r, uint8_t kind, const uint8_t *payload, size_t len)
+{
+	static uint8_t expected[VS_FRAME_RAW_MAX];
+	uint32_t number;
+
+	if (kind != FRAME_BATCH)
+		return;
+	assert_true(len >= sizeof(number));
+	memcpy(&number, payload, sizeof(number));
+	if (!r->n_noise)
+		r->first_noise = number;
+	assert_int_equal(number, r->first_noise + r->n_noise++);
+	noise_fill(expected, len, number);
+	assert_memory_equal(payload + sizeof(number), expected + sizeof(number),
+			    len - sizeof(number));
+}
+
+/* Reads the frames that noise_push() added: unchanged, and each the successor of the one before. */
+static void noise_read(struct ring *r)
+{
+	r->n_noise = 0;
+	frames_read(r, noise_take);
+}
+
+static void noise_push(struct ring *r, uint64_t second, size_t len)
+{
+	struct byte_buffer payload = {0};
+	static uint8_t bytes[VS_FRAME_RAW_MAX];
+
+	noise_fill(bytes, len, r->frame_seq);
+	memcpy(bytes, &r->frame_seq, sizeof(r->frame_seq));
+	assert_int_equal(byte_buffer_append(&payload, bytes, len), 0);
+	push(r, second, FRAME_BATCH, &payload);
+}
+
+/* Frames that are larger than a block, or that fill one to its last byte, among small ones. */
+static void test_frames_of_all_sizes_come_back_unchanged(void **state)
+{
+	static const size_t sizes[] = {4, 100, 70000, 5, 3000, 200000, 65000, 17};
+	const size_t n_sizes = sizeof(sizes) / sizeof(sizes[0]);
+	struct flight_ring_stats stats;
+	struct ring *r = *state;
+
+	for (size_t i = 0; i < 4000; i++) {
+		noise_push(r, 1 + i / 100, sizes[i % n_sizes] + (i % n_sizes != 2) * (i / n_sizes));
+		if (i % 97)
+			continue;
+		flight_ring_stats_get(r->ring, &stats);
+		noise_read(r);
+		assert_int_equal(r->n_noise, stats.frames);
+		assert_int_equal(r->first_noise + r->n_noise, r->frame_seq);
+		assert_true(stats.bytes <= RING_BYTES);
+	}
+	assert_true(stats.early > 0);
+	flight_ring_clear(r->ring);
+	flight_ring_stats_get(r->ring, &stats);
+	assert_int_equal(stats.frames + stats.bytes, 0);
+	noise_push(r, 100, 50);
+	noise_read(r);
+	assert_int_equal(r->n_noise, 1);
+	assert_int_equal(r->first_noise + 1, r->frame_seq);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +307,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_memory_bounds_what_is_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_repeated_stays_until_it_was, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_frames_of_all_sizes_come_back_unchanged, setup,
 						teardown),
 	};
 
