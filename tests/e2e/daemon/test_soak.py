@@ -5,7 +5,7 @@ crash; agents are killed, and their guests boot again; agents are stopped for se
 the middle of frames; guests' clocks step forward and back; the disk is full. Afterwards, every event is
 accounted for, exactly. The daemon has no more memory and descriptors than before, recovered in time, and its
 loop was never late except for waits for a CPU (checked in runs of more than 20 s). The last line but one has
-all figures. --series FILE gets memory and descriptors over time.
+all figures. --series FILE gets memory, descriptors and lag over time.
 
 The default is a short run. --full or VCPUSCOPE_TEST_FULL=1 runs 64 VMs at 1,000 events/s for 30 minutes. With
 --kills N, the daemon is also killed (SIGKILL) N times while it records, and every recording can be opened.
@@ -185,17 +185,19 @@ class Series:
     """The daemon's vitals over the time."""
 
     def __init__(self, daemon, path):
-        self._daemon, self._begin, self.rows, self.late_ms = daemon, time.monotonic(), [], 0
+        self._daemon, self._begin, self.rows = daemon, time.monotonic(), []
+        self.late_ms, self.late_s = 0, 0  # at worst, and when it was seen
         self._out = open(path, "w") if path else None
 
-    def look(self):
-        """Returns the whole of `ctl status`."""
+    def look(self, fault="-"):
+        """Returns the whole of `ctl status`. fault: the last one."""
         status = self._daemon.ask("status")
-        self.rows.append((time.monotonic() - self._begin, status["rss_bytes"], status["descriptors"]))
-        if self.rows[-1][0] > ATTACHED_S:
-            self.late_ms = max(self.late_ms, status["loop_lag_own_ms"])
+        now, late_ms = time.monotonic() - self._begin, status["loop_lag_own_ms"]
+        self.rows.append((now, status["rss_bytes"], status["descriptors"]))
+        if now > ATTACHED_S and late_ms > self.late_ms:
+            self.late_ms, self.late_s = late_ms, now
         if self._out:
-            print(*self.rows[-1], file=self._out, flush=True)
+            print(*self.rows[-1], late_ms, fault.replace(" ", "-"), file=self._out, flush=True)
         return status
 
     def memory(self, begin, end):
@@ -243,7 +245,7 @@ def soak(n_vms, rate, seconds, series_path):
             worst[fault] = max(worst.get(fault, 0), took)
             counts[fault] = counts.get(fault, 0) + 1
             time.sleep(chance.uniform(0.5, 1.5))
-            status = series.look()
+            status = series.look(fault)
             if not warm and time.monotonic() - begin > seconds / 3:
                 warm = status
         # What was being started or reported when the last fault came is over in a moment.
@@ -264,7 +266,8 @@ def soak(n_vms, rate, seconds, series_path):
             problems.append("memory grows")
         late = series.late_ms
         if late > LATE_MAX_MS:
-            problems.append(f"the loop was late by {late} ms, without its waits for a CPU; limit {LATE_MAX_MS} ms")
+            problems.append(f"the loop was late by {late} ms, without its waits for a CPU, as seen after {series.late_s:.0f} s; "
+                            f"limit {LATE_MAX_MS} ms")
         if end["descriptors"] > warm["descriptors"] + n_vms:  # some are between two decoders
             problems.append("descriptors grow")
         for fault, took in worst.items():
@@ -389,7 +392,7 @@ def main():
     parser.add_argument("--rate", type=int)
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--kills", type=int)
-    parser.add_argument("--series", metavar="FILE", help="one line a fault: seconds, bytes, descriptors")
+    parser.add_argument("--series", metavar="FILE", help="one line a fault: seconds, bytes, descriptors, ms that the loop was late, the fault")
     o = parser.parse_args()
     figures.end_by_signals()
     skip_unless_possible()
