@@ -18,8 +18,8 @@
 
 #include "proto/proc_file.h"
 
-/* The sanitizers reserve terabytes and make calls of their own: under them the memory limit and the
- * filter stay off, and only the rest is tested. */
+/* The sanitizers reserve terabytes and make system calls of their own. With them, the memory limit
+ * and the filter of system calls are off. */
 #if defined(__SANITIZE_ADDRESS__)
 #define UNDER_SANITIZER 1
 #else
@@ -36,7 +36,7 @@ static int descriptors_drop(int keep)
 		return 0;
 	if (errno != ENOSYS || getrlimit(RLIMIT_NOFILE, &limit))
 		return -errno;
-	/* Linux before 5.9. A helper is started with few descriptors, all low. */
+	/* Before Linux 5.9. A helper starts with few descriptors, and their numbers are low. */
 	for (int fd = keep; fd < DESCRIPTORS_OLD && (rlim_t)fd < limit.rlim_cur; fd++)
 		close(fd);
 	return 0;
@@ -49,7 +49,7 @@ static int root_drop(void)
 	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
 	    setresuid(NOBODY, NOBODY, NOBODY))
 		return -errno;
-	return setuid(0) ? 0 : -EPERM; /* if it worked, it was not dropped */
+	return setuid(0) ? 0 : -EPERM; /* a success shows that the rights were not dropped */
 }
 
 static int capabilities_drop(void)
@@ -93,7 +93,7 @@ static int limits_set(int descriptors, uint64_t as_bytes)
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		struct rlimit limit = {limits[i].value, limits[i].value}, now;
 
-		/* Lower already: without rights it cannot be raised. */
+		/* A process without rights cannot raise a limit that is lower already. */
 		if (!getrlimit(limits[i].what, &now) && now.rlim_max < limits[i].value)
 			limit.rlim_cur = limit.rlim_max = now.rlim_max;
 		if (limits[i].what == RLIMIT_AS && UNDER_SANITIZER)
@@ -127,7 +127,7 @@ static int calls_allow(scmp_filter_ctx filter, const int *calls, size_t n)
 
 static int filter_load(bool files, bool sockets)
 {
-	/* What a loop over two descriptors, malloc and the clock need. */
+	/* A loop over two descriptors, malloc() and the clock need these. */
 	static const int calls[] = {
 		SCMP_SYS(write),           SCMP_SYS(recvfrom),
 		SCMP_SYS(sendto),          SCMP_SYS(poll),
@@ -137,8 +137,8 @@ static int filter_load(bool files, bool sockets)
 		SCMP_SYS(restart_syscall), SCMP_SYS(exit_group),
 		SCMP_SYS(mremap),          SCMP_SYS(close),
 	};
-	/* Descriptors of files come by message; libelf asks for their size, qsort() for that of
-	 * the memory. */
+	/* Descriptors of files come as messages. libelf reads the size of files, qsort() the size
+	 * of the memory. */
 	static const int file_calls[] = {
 		SCMP_SYS(recvmsg), SCMP_SYS(pread64),    SCMP_SYS(lseek),
 		SCMP_SYS(fstat),   SCMP_SYS(newfstatat), SCMP_SYS(sysinfo),
@@ -154,18 +154,18 @@ static int filter_load(bool files, bool sockets)
 	err = calls_allow(filter, calls, sizeof(calls) / sizeof(calls[0]));
 	if (!err && files)
 		err = calls_allow(filter, file_calls, sizeof(file_calls) / sizeof(file_calls[0]));
-	/* libelf asks whether a descriptor is open. */
+	/* libelf checks whether a descriptor is open. */
 	if (!err && files)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
 				       SCMP_A1(SCMP_CMP_EQ, F_GETFD, 0));
 	if (!err && sockets && !files)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 0);
-	/* Memory of its own only, and none to execute. */
+	/* Only anonymous memory that cannot be executed. */
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
 				       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
 				       SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
-	/* pthread_once() in GnuTLS wakes whoever waits, though there are no other threads. */
+	/* pthread_once() in GnuTLS wakes waiting threads, even if there are none. */
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(futex), 1,
 				       SCMP_A1(SCMP_CMP_EQ, FUTEX_WAKE_PRIVATE, 0));

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Descriptors are duplicated from up here, so that no copy overwrites another's source. */
+/* Descriptors are first duplicated to this number or above, so that no copy closes another's
+ * source. */
 enum { LIFTED_MIN = HELPER_FIRST + HELPER_DESCRIPTORS_MAX };
 
 static int files_prepare(posix_spawn_file_actions_t *files, const int *fds, size_t n)
@@ -58,7 +59,7 @@ static int lifted_spawn(const char *name, const int *fds, size_t n, pid_t *pid)
 		err = files_prepare(&files, fds, n);
 		if (!err)
 			err = helper_attributes_prepare(&attributes, POSIX_SPAWN_SETPGROUP);
-		/* This very program, also after its file was replaced. */
+		/* This program, even if its file was replaced by an upgrade. */
 		if (!err)
 			err = posix_spawn(pid, "/proc/self/exe", &files, &attributes, argv, envp);
 		posix_spawnattr_destroy(&attributes);

@@ -15,7 +15,7 @@
 
 enum { LINES_MAX = 16384, FILE_BYTES_MAX = 1 << 30 };
 
-/* A run of mappings of one file. */
+/* Consecutive mappings of one file. */
 struct span {
 	struct module m;
 	bool used, executable;
@@ -104,7 +104,7 @@ out:
 	return result;
 }
 
-/* Fields 3 and 22. False: it is gone. */
+/* Reads fields 3 and 22 of /proc/PID/stat. Returns false if the process has ended. */
 static bool stat_read(pid_t pid, char *state, unsigned long long *start)
 {
 	char path[64], text[1024];
@@ -119,7 +119,7 @@ static bool stat_read(pid_t pid, char *state, unsigned long long *start)
 	len = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[len] = 0;
-	after = strrchr(text, ')'); /* the name may hold anything */
+	after = strrchr(text, ')'); /* a process's name may contain ")" */
 	return after && sscanf(after + 1,
 			       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
 			       "%*d %*d %*d %llu",
@@ -152,8 +152,8 @@ long modules_find(const struct module *modules, size_t n, uint64_t address)
 }
 
 /*
- * A regular file that is not too large, opened in two steps: to look at a file's kind must not open
- * it, for a device's open() may do things. O_NONBLOCK: a lease on the file does not hold us up.
+ * Opens a regular file that is not too large. Finds out the kind of the file before it opens it,
+ * because opening a device may have an effect. With O_NONBLOCK, open() does not wait for a lease.
  */
 static int regular_open(const char *path, struct file_id *id, uid_t *owner)
 {
@@ -209,7 +209,7 @@ int module_open_debug(const uint8_t *build_id, size_t bytes, struct file_id *id)
 		used += (size_t)sprintf(path + used, i == 0 ? "%02x/" : "%02x", build_id[i]);
 	strcpy(path + used, ".debug");
 	fd = regular_open(path, id, &owner);
-	if (fd >= 0 && owner) { /* not of a package */
+	if (fd >= 0 && owner) { /* not installed by root, so not by a package */
 		close(fd);
 		return -EPERM;
 	}

@@ -22,14 +22,17 @@
 
 enum {
 	OPEN_MAX = 256,
-	HANG_MS = 12000, /* longer than an opener gives its namer, twice */
-	HANG_POLLS = 20, /* a stopped asker proves nothing */
-	STUCK_MAX = 4,   /* openers that do not even go when killed; then no more of them */
+	HANG_MS = 12000, /* more than twice the time that an opener gives its naming process */
+	/* The opener hangs only if we looked this often in that time: we may have been stopped
+	   ourselves. */
+	HANG_POLLS = 20,
+	/* Killed openers that the kernel has not ended yet. With so many, none is started. */
+	STUCK_MAX = 4,
 	KILL_WAIT_MS = 100,
 	BACKOFF_MS = 100,
 	BACKOFF_MAX_MS = 30000,
 	YOUNG_MS = 10000,
-	SOCKET_BYTES = 208 * 1024, /* a dozen stacks at a time */
+	SOCKET_BYTES = 208 * 1024, /* holds about twelve stacks */
 };
 
 struct question {
@@ -48,9 +51,9 @@ struct namer {
 	struct question questions[OPEN_MAX];
 	size_t n_questions;
 	uint64_t now_ms, heard_ms, born_ms, retry_ms, backoff_ms;
-	uint64_t cpu_ns, past_cpu_ns; /* of this opener, and of those before */
-	unsigned int polls;           /* since it was heard */
-	/* large, so not on the stack */
+	uint64_t cpu_ns, past_cpu_ns; /* CPU time of this opener, and of all earlier ones */
+	unsigned int polls;           /* since its last answer */
+	/* Buffers: too large for the stack. */
 	struct {
 		struct naming_request head;
 		uint8_t rest[NAMING_ADDRESSES_MAX * sizeof(uint64_t) + NAMING_DATA_MAX];
@@ -84,7 +87,7 @@ static void opener_end(struct namer *n)
 	const int pidfd = (int)syscall(SYS_pidfd_open, n->opener, 0);
 	struct pollfd gone = {.fd = pidfd, .events = POLLIN};
 
-	/* Its namer goes with it. */
+	/* The kernel then kills the naming process, too (PR_SET_PDEATHSIG). */
 	kill(n->opener, SIGKILL);
 	if (pidfd >= 0) {
 		poll(&gone, 1, KILL_WAIT_MS);
@@ -122,7 +125,8 @@ static int opener_start(struct namer *n)
 	const int bytes = SOCKET_BYTES;
 	int pair[2], err;
 
-	/* A program that does not know what it was started for must not start another. */
+	/* This process was started as an opener, but its main() does not handle that: do not start
+	 * another without end. */
 	if (!strcmp(program_invocation_name, OPENER_NAME))
 		return -ELOOP;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -167,7 +171,8 @@ static void question_end(struct namer *n, struct question *q, enum naming_outcom
 	was.take(was.context, was.tag, outcome, n->answer.frames, n_frames);
 }
 
-/* It died or hangs: whatever it was opening is why, and the open questions have no answer. */
+/* The opener died or hangs. Blames the file that it was opening, and ends all open questions
+ * without an answer. */
 static void opener_lost(struct namer *n)
 {
 	const uint64_t last_id = n->last_id;
@@ -233,7 +238,7 @@ int namer_ask(struct namer *n, const struct namer_question *question, namer_take
 		opener_lost(n);
 		return -EBUSY;
 	}
-	if (!n->n_questions++) { /* nothing was to be heard before */
+	if (!n->n_questions++) { /* until now, no answer was due */
 		n->heard_ms = n->now_ms;
 		n->polls = 0;
 	}
@@ -255,12 +260,12 @@ void namer_forget(struct namer *n, const void *context, uint64_t tag)
 
 		if (!q->id || q->context != context || (tag != UINT64_MAX && q->tag != tag))
 			continue;
-		/* Its answer is still due: without it the opener hangs. */
+		/* Stays open: an answer that does not come shows that the opener hangs. */
 		q->take = answer_drop;
 	}
 }
 
-/* An opener is ours, but what it hands on comes from a namer. */
+/* The opener is trusted, but it passes on what the naming process wrote. */
 static bool answer_is_sound(const struct namer *n, long len)
 {
 	const struct naming_answer *a = &n->answer.head;
@@ -287,14 +292,14 @@ static void answer_take(struct namer *n)
 	}
 	while (at < OPEN_MAX && n->questions[at].id != a->id)
 		at++;
-	if (a->id && at < OPEN_MAX) /* else nobody waits for it any more */
+	if (a->id && at < OPEN_MAX) /* else nobody waits for this answer any more */
 		question_end(n, &n->questions[at], (enum naming_outcome)a->outcome, a->n_frames);
 }
 
 void namer_poll(struct namer *n)
 {
 	n->now_ms = clock_monotonic_ms();
-	/* Whoever takes an answer may ask again: not for ever. */
+	/* A taker may ask the next question: the loop has a limit. */
 	for (size_t i = 0; n->opener && i < OPEN_MAX; i++) {
 		const long len = packet_receive(n->socket, &n->answer, sizeof(n->answer), NULL);
 

@@ -25,7 +25,7 @@ struct naming {
 	struct naming_frames frames;
 };
 
-/* Whatever goes wrong with the socket, the opener is gone, or nobody to serve any more. */
+/* On any error of the socket, the opener has ended or serves this process no more: exits. */
 static void ask(struct naming *n, const void *bytes, size_t len)
 {
 	if (packet_send(n->socket, bytes, len, -1))

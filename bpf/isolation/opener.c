@@ -23,11 +23,12 @@
 #include "clock/sample.h"
 
 enum {
-	STACK_CPU_MS = 1000, /* of the namer's, for one stack */
+	STACK_CPU_MS = 1000, /* CPU time that the naming process may use for one stack */
 	WAIT_MS = 20,
-	BLOCKED_WAITS = 3000 / WAIT_MS, /* in which it blocked: to wait for a CPU is no fault */
+	/* Waits in which it may be blocked. Waits for a CPU do not count. */
+	BLOCKED_WAITS = 3000 / WAIT_MS,
 	KILL_WAIT_MS = 1000,
-	STUCK_MAX = 4, /* namers that do not even go when killed; then no more of them */
+	STUCK_MAX = 4, /* killed naming processes that the kernel has not ended yet */
 	BACKOFF_MS = 100,
 	BACKOFF_MAX_MS = 30000,
 	YOUNG_MS = 10000,
@@ -40,10 +41,10 @@ struct opener {
 	pid_t namer; /* 0: none */
 	int pidfd, socket;
 	uint64_t born_ms, retry_ms, backoff_ms;
-	pid_t stuck[STUCK_MAX]; /* killed, but not gone; 0: none */
+	pid_t stuck[STUCK_MAX]; /* killed, but not ended yet; 0: none */
 	bool unconfined;
 	struct processes *processes;
-	/* large, so not on the stack */
+	/* Buffers: too large for the stack. */
 	struct {
 		struct naming_request head;
 		uint8_t rest[NAMING_ADDRESSES_MAX * sizeof(uint64_t) + NAMING_DATA_MAX];
@@ -61,7 +62,7 @@ struct opener {
 		struct naming_head head;
 		struct naming_frames frames;
 		struct naming_build_id build_id;
-	} said; /* by the namer */
+	} said; /* what the naming process wrote last */
 };
 
 /* ---- the namer ---- */
@@ -76,14 +77,14 @@ static void namer_forget(struct opener *o)
 	o->namer = 0;
 }
 
-/* Kills it and says how it ended: its exit code, or -1 if it did not exit by itself. */
+/* Kills the naming process. Returns its exit code, or -1 if it did not exit by itself. */
 static int namer_end(struct opener *o)
 {
 	struct pollfd gone = {.fd = o->pidfd, .events = POLLIN};
 	int status = 0;
 	bool reaped;
 
-	kill(o->namer, SIGKILL); /* one that exits already keeps its code */
+	kill(o->namer, SIGKILL); /* does not change the code of one that has exited */
 	if (o->pidfd >= 0)
 		poll(&gone, 1, KILL_WAIT_MS);
 	reaped = waitpid(o->namer, &status, o->pidfd >= 0 ? WNOHANG : 0) == o->namer;
@@ -97,7 +98,8 @@ static int namer_end(struct opener *o)
 	return reaped && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* It died or hung over `p`, NULL: over nobody. Which file was it? */
+/* The naming process died or hung while it worked on `p` (NULL: on no process). Blames the file
+ * that it was reading. */
 static void namer_mourn(struct opener *o, const struct process *p)
 {
 	const uint32_t at = atomic_load_explicit(&o->place->module, memory_order_relaxed);
@@ -119,7 +121,7 @@ static void namer_mourn(struct opener *o, const struct process *p)
 	bad_files_add(o->bad, &process, 0);
 }
 
-/* Does not return in the namer: it has nothing of ours but the socket and the place. */
+/* Returns only in the caller. The naming process inherits nothing but the socket and the place. */
 static int namer_start(struct opener *o)
 {
 	const pid_t self = getpid();
@@ -147,7 +149,7 @@ static int namer_start(struct opener *o)
 	return 0;
 }
 
-/* Is there a namer, or may there be one now? */
+/* Returns true if there is a naming process. Starts one if there is none and it may be started. */
 static bool namer_ready(struct opener *o)
 {
 	struct pollfd socket = {.fd = o->socket};
@@ -165,12 +167,12 @@ static bool namer_ready(struct opener *o)
 		if (o->stuck[i] && waitpid(o->stuck[i], NULL, WNOHANG) == o->stuck[i])
 			o->stuck[i] = 0;
 	}
-	/* The last place is for the next one. */
+	/* The last place stays free for the one that is started here. */
 	return !o->unconfined && !o->stuck[STUCK_MAX - 1] && clock_monotonic_ms() >= o->retry_ms &&
 	       !namer_start(o);
 }
 
-/* ---- what the namer asks for ---- */
+/* ---- requests of the naming process ---- */
 
 static int modules_send(struct opener *o, struct process *p, uint32_t list)
 {
@@ -210,7 +212,7 @@ static int module_send(struct opener *o, struct process *p, uint32_t index)
 	unopened = bad_files_unopened(m->device, m->inode);
 	if (bad_files_has(o->bad, &unopened, 0))
 		return file_send(o, -EPERM, NULL);
-	/* Should open() not return, we are killed, and this is why. */
+	/* If open() does not return, the asker kills this process and blames this file. */
 	o->bad->current = unopened;
 	fd = module_open(p->pid, m);
 	o->bad->current = process;
@@ -229,8 +231,8 @@ static int debug_send(struct opener *o, size_t bytes)
 	return file_send(o, fd, &id);
 }
 
-/* Waits until the namer says something. Bytes in o->said, or -errno: it is gone, hangs, or takes
- * too long. */
+/* Waits for a message of the naming process. Returns the number of bytes in o->said, or -errno if
+ * the process ended, hangs, or takes too long. */
 static long namer_hear(struct opener *o, unsigned int *blocked, uint64_t begin_cpu_ms,
 		       clockid_t cpu)
 {
@@ -252,8 +254,8 @@ static long namer_hear(struct opener *o, unsigned int *blocked, uint64_t begin_c
 	}
 }
 
-/* Serves the namer until it has named the stack. How many frames, or -errno: it is of no more
- * use. */
+/* Serves the naming process until it has named the stack. Returns the number of frames, or -errno
+ * if the process must be ended. */
 static long namer_serve(struct opener *o, struct process *p)
 {
 	unsigned int blocked = 0;
@@ -309,7 +311,7 @@ static int task_send(struct opener *o, const struct process *p)
 	return packet_send(o->socket, &o->task, sizeof(o->task.head) + bytes, -1);
 }
 
-/* As namer_serve(), with a namer begun anew where the old one's memory was used up. */
+/* Like namer_serve(), but starts a new naming process if the old one used up its memory. */
 static long stack_name(struct opener *o, struct process *p)
 {
 	long n = -EAGAIN;
@@ -336,7 +338,7 @@ static long stack_name(struct opener *o, struct process *p)
 
 /* ---- requests ---- */
 
-/* Fills a frame with what is known without reading a file: the module, and the offset in it. */
+/* Fills a frame with the module and the offset in it, which are known without reading a file. */
 static void frame_place(const struct process *p, uint64_t address, bool is_leaf,
 			struct message_stack_frame *frame)
 {
@@ -368,7 +370,7 @@ static uint64_t cpu_ns(const struct opener *o)
 	       (o->namer && !clock_getcpuclockid(o->namer, &namer) ? clock_read_ns(namer) : 0);
 }
 
-/* The frames are in o->answer; what became of it. */
+/* Names a stack; the frames are then in o->answer. */
 static enum naming_outcome request_answer(struct opener *o, uint64_t start_time, uint32_t *n_frames)
 {
 	const struct naming_request *r = &o->request.head;
@@ -401,7 +403,7 @@ static void request_serve(struct opener *o)
 	if (start_time && bad_files_has(o->bad, &process, 0)) {
 		answer->outcome = NAMING_WITHOUT;
 	} else if (start_time) {
-		/* Should anything not return, we are killed, and this is why. */
+		/* If a call does not return, the asker kills this process and blames the file. */
 		o->bad->current = process;
 		answer->outcome = request_answer(o, start_time, &answer->n_frames);
 		o->bad->current = (struct file_id){0};
@@ -417,7 +419,7 @@ bool opener_is_meant(int argc, char **argv)
 	return argc > 0 && !strcmp(argv[0], OPENER_NAME);
 }
 
-/* Whoever asks may run in real time: a hostile file's naming must not. */
+/* The asker may run at a real-time priority. Work on a hostile file must not. */
 static void priority_drop(void)
 {
 	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});

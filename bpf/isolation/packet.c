@@ -29,7 +29,7 @@ int packet_send(int socket, const void *bytes, size_t len, int fd)
 		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 	}
 	do {
-		/* Without a descriptor by sendto(), which all of our confined processes may. */
+		/* Without a descriptor, uses sendto(), which every confined process may call. */
 		n = fd >= 0 ? sendmsg(socket, &m, MSG_NOSIGNAL)
 			    : send(socket, bytes, len, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);

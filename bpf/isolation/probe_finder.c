@@ -25,7 +25,7 @@ enum {
 	SYMBOLS_MAX = 1 << 23,
 	MEMORY_BYTES = 128 << 20,
 	ANSWER_MS = 5000,
-	FILE_DESCRIPTOR = 3, /* in the process that reads the file */
+	FILE_DESCRIPTOR = 3, /* of the process that reads the file */
 	ANSWER_DESCRIPTOR = 4,
 	NOTE_STAPSDT = 3,
 };
@@ -64,7 +64,7 @@ static int file_read(void *to, size_t bytes, uint64_t offset)
 	return 0;
 }
 
-/* Reads a section, and a NUL behind it. */
+/* Reads a section and appends a NUL. */
 static char *section_read(const Elf64_Shdr *s, size_t most)
 {
 	char *bytes = s->sh_size <= most ? malloc(s->sh_size + 1) : NULL;
@@ -109,7 +109,7 @@ static const Elf64_Shdr *section_find(const struct finder *f, const char *name)
 	return NULL;
 }
 
-/* Returns the place in the file of an address; 0: no segment has it. */
+/* Returns the offset in the file of an address; 0 if it is in no segment. */
 static uint64_t place_of(const struct finder *f, uint64_t address)
 {
 	for (size_t i = 0; i < f->n_segments; i++) {
@@ -126,7 +126,7 @@ static int place_add(struct finder *f, const struct probe_place *place)
 {
 	for (size_t i = 0; i < f->out->n; i++) {
 		if (f->out->places[i].offset == place->offset)
-			return 0; /* of another table of the file */
+			return 0; /* known from another table of the file */
 	}
 	if (f->out->n == PROBE_PLACES_MAX)
 		return -E2BIG;
@@ -134,7 +134,7 @@ static int place_add(struct finder *f, const struct probe_place *place)
 	return 0;
 }
 
-/* Keeps the name that begins most alike. */
+/* Remembers the name if it has the longest common beginning so far. */
 static void near_try(struct finder *f, const char *name)
 {
 	size_t same = 0;
@@ -290,7 +290,7 @@ static int file_open(const char *path)
 	return -ENOEXEC;
 }
 
-/* Never returns. The file is opened here, because a file system may keep whoever opens it waiting.
+/* Never returns. Opens the file in this process, because a file system may block whoever opens it.
  */
 static void child_run(const char *path, int out, const char *provider, const char *name,
 		      pid_t parent)
@@ -308,7 +308,7 @@ static void child_run(const char *path, int out, const char *provider, const cha
 		answer.err = file;
 		_exit(write(out, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
 	}
-	/* Above those that they become, so that none overwrites another. */
+	/* First to numbers above the final ones, so that no dup2() closes the other's source. */
 	high_file = fcntl(file, F_DUPFD, 16);
 	high_out = fcntl(out, F_DUPFD, 16);
 	if (high_file < 0 || high_out < 0 || dup2(high_file, FILE_DESCRIPTOR) < 0 ||
@@ -344,7 +344,7 @@ static int answer_read(int fd, struct answer *answer)
 	return 0;
 }
 
-/* The process may have written anything. */
+/* The process that read the file may have written anything. */
 static int answer_check(struct answer *answer)
 {
 	struct probe_places *p = &answer->places;
@@ -377,7 +377,7 @@ int probe_find(const char *path, const char *provider, const char *name, struct 
 			err = answer_read(pipes[0], answer);
 		close(pipes[0]);
 		if (child > 0)
-			kill(child, SIGKILL); /* it has answered, or will not */
+			kill(child, SIGKILL); /* it has answered, or its time is over */
 		while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
 			;
 		if (!err) {

@@ -9,7 +9,7 @@
 
 enum {
 	PROCESSES_MAX = 72,
-	LOOK_AGAIN_MS = 1000, /* at a process's mappings, at most so often */
+	LOOK_AGAIN_MS = 1000, /* the least time between two readings of a process's mappings */
 };
 
 struct processes {
@@ -30,7 +30,7 @@ static void process_forget(struct process *p)
 	*p = (struct process){0};
 }
 
-/* The mappings as they are now; what is known of their files stays. 0 or -errno. */
+/* Reads the mappings again and keeps what is known of their files. Returns 0 or -errno. */
 static int process_look(struct processes *all, struct process *p)
 {
 	long n = modules_read(p->pid, all->scratch, NAMING_MODULES_MAX);
@@ -73,7 +73,7 @@ struct process *processes_get(struct processes *all, pid_t pid, uint64_t start_t
 			return p;
 		}
 		if (p->pid == pid)
-			process_forget(p); /* dead, or another one by now */
+			process_forget(p); /* ended; its number belongs to another process now */
 		if (p->used < oldest->used)
 			oldest = p;
 	}

@@ -15,7 +15,7 @@
 
 enum {
 	WAITING_MAX = DAEMON_VMS_MAX,
-	WAIT_MS = 10000, /* QEMU connects again by itself */
+	WAIT_MS = 10000, /* then closes the connection; QEMU connects again by itself */
 };
 
 struct waiting_agent {
@@ -35,7 +35,7 @@ struct agents_listener {
 	size_t n_waiting;
 };
 
-/* True if it found its VM. */
+/* Returns true if it found the VM of the connection. */
 static bool served(struct agents_listener *listener, const struct waiting_agent *agent)
 {
 	for (size_t i = 0; i < vm_daemon_n_vms(listener->daemon); i++) {
@@ -60,7 +60,7 @@ static size_t waiting_of(const struct agents_listener *listener, uid_t uid)
 }
 
 /* Closes the oldest connection of the user who has the most, so that no user can keep the others
- * out. False if that is `uid`, who would only displace its own. */
+ * out. Returns false if that user is `uid`, which would only displace its own. */
 static bool room_make(struct agents_listener *listener, uid_t uid)
 {
 	size_t most = waiting_of(listener, uid), at = listener->n_waiting;
@@ -128,7 +128,7 @@ void agents_listener_tick(struct agents_listener *listener)
 	listener->n_waiting = kept;
 }
 
-/* A socket that nobody serves is replaced. */
+/* Listens at `path`. Replaces a socket there on which no process listens. */
 static int listen_at(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

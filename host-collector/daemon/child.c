@@ -81,7 +81,7 @@ static int exit_await(struct child *child, uv_loop_t *loop)
 		err = -errno;
 	if (!err)
 		err = uv_poll_init(loop, &child->handle.exit, child->pidfd);
-	if (!err) /* it succeeds: the handle is new */
+	if (!err) /* cannot fail: the handle is new */
 		return uv_poll_start(&child->handle.exit, UV_READABLE, on_exit_seen);
 	kill(child->pid, SIGKILL);
 	waitpid(child->pid, NULL, 0);

@@ -174,7 +174,7 @@ static struct json_object *vm_describe(struct vm_daemon *d, const struct watched
 	json_add_uint(o, "host_dropped",
 		      s.collector.host.events.dropped_kernel +
 			      s.collector.host.events.dropped_user + s.collector.host.missed);
-	/* Of these: of whatever VM. */
+	/* Part of host_dropped: losses that cannot be assigned to a VM. */
 	json_add_uint(o, "host_lost_shared", s.collector.host.lost_shared);
 	if (!s.collector.has_channel)
 		return o;
@@ -219,7 +219,7 @@ static struct json_object *captures_describe(const struct host_captures *capture
 	return o;
 }
 
-/* NULL: no outbox. */
+/* Returns NULL if there is no outbox. */
 static struct json_object *outbox_describe(const struct records *r)
 {
 	static const char *const written[SEGMENT_KINDS] = {"incidents_written", "figures_written",
@@ -379,7 +379,7 @@ static int do_snapshot(struct vm_daemon *d, struct json_object *request, struct 
 	return err;
 }
 
-/* Its frames follow the answer (streams.h), if there can be any. */
+/* The VM's frames follow the answer (streams.h), unless the request fails. */
 static int do_stream(struct vm_daemon *d, struct json_object *request, struct json_object *reply,
 		     char *why, size_t why_bytes)
 {

@@ -15,7 +15,8 @@ void vm_config_default(struct vm_config *out)
 	struct decoder_budget budget = {0};
 
 	decoder_budget_fill(&budget);
-	memset(out, 0, sizeof(*out)); /* a reload compares them, padding too */
+	memset(out, 0,
+	       sizeof(*out)); /* a reload compares configurations with memcmp(), padding included */
 	out->level = CAPTURE_DETAIL;
 	out->detail_rate = 300000;
 	out->flight = true;
@@ -93,14 +94,14 @@ int vm_config_set(struct vm_config *vm, const char *key, const char *value, char
 
 struct reading {
 	struct daemon_config *config;
-	struct vm_config *vm;         /* of the section */
-	struct pair_definition *pair; /* of the section */
+	struct vm_config *vm;         /* of the section that is parsed */
+	struct pair_definition *pair; /* of the section that is parsed */
 	char section[80];
 	char *why;
 	size_t why_bytes;
 };
 
-/* 1 or, with `why`, 0. */
+/* Returns 1, or 0 with the reason in `why`. */
 static int pair_enter(struct reading *r, const char *name)
 {
 	struct daemon_config *c = r->config;
@@ -122,7 +123,7 @@ static int pair_enter(struct reading *r, const char *name)
 	return 1;
 }
 
-/* 1 or, with `why`, 0. */
+/* Returns 1, or 0 with the reason in `why`. */
 static int section_enter(struct reading *r, const char *section)
 {
 	struct daemon_config *c = r->config;

@@ -38,7 +38,7 @@ static int triggers_check(const struct vm_config *vm, char *why, size_t why_byte
 	return 0;
 }
 
-/* Only the form: whether this kernel has the events shows when the VM is attached. */
+/* Checks only the form. Whether this kernel has the events is checked when the VM is attached. */
 static int events_check(const struct vm_config *vm, char *why, size_t why_bytes)
 {
 	struct event_spec *specs = calloc(EVENT_SPECS_MAX, sizeof(*specs));
@@ -106,7 +106,7 @@ int vm_configs_check(const struct vm_config *a, const struct vm_config *b, char 
 
 /* ---- the daemon ---- */
 
-/* As it is written in the file. */
+/* Writes a size as a user writes it in the file. */
 static void size_write(uint64_t bytes, char out[32])
 {
 	if (bytes % (1 << 20))
@@ -115,7 +115,7 @@ static void size_write(uint64_t bytes, char out[32])
 		snprintf(out, 32, "%lluM", (unsigned long long)bytes >> 20);
 }
 
-/* Each file begins with what the flight recorder holds: a smaller one would be full at once. */
+/* Each file begins with the content of the flight recorder, so it must be larger than that. */
 static int file_bytes_check(const struct daemon_config *c, const struct vm_config *vm, char *why,
 			    size_t why_bytes)
 {
@@ -132,7 +132,7 @@ static int file_bytes_check(const struct daemon_config *c, const struct vm_confi
 	return -EINVAL;
 }
 
-/* The length of the word at the head of a list; 0 at its end. */
+/* Moves to the next word of a list. Returns its length, 0 at the end of the list. */
 static size_t word_next(const char **list)
 {
 	*list += strspn(*list, ", \t");

@@ -20,7 +20,7 @@ enum key_type {
 	KEY_MANAGER,
 	KEY_LEVEL,
 	KEY_BACKEND,
-	/* A trigger's (daemon/trigger.h); `no` is 0. */
+	/* Of a trigger (daemon/trigger.h); `no` is 0. */
 	KEY_LIMIT_TIME,
 	KEY_LIMIT_PERCENT,
 	KEY_LIMIT_FLAG,

@@ -15,16 +15,16 @@ struct writing {
 	config_vm_name vm_name;
 	void *context;
 	char section[256];
-	enum config_section kind; /* of the section */
-	bool known, begun;        /* the section */
+	enum config_section kind; /* of the section that is written */
+	bool known, begun;        /* whether the section is known, and has begun */
 	size_t n_pairs;
-	/* What a value is parsed into. */
+	/* Values are parsed into these, to check them. */
 	struct vm_config *vm;
 	struct daemon_config *daemon;
 	struct pair_definition pair;
 };
 
-/* Texts that are words of the program's, not the user's. */
+/* Returns true if the text is a word of this program, not one that the user chose. */
 static bool text_is_public(const char *name, const char *value)
 {
 	static const char *const words[][6] = {
@@ -43,7 +43,7 @@ static bool text_is_public(const char *name, const char *value)
 	return false;
 }
 
-/* The kind of an address (link/address.h), which begins it. */
+/* Returns the kind of an address (link/address.h): its beginning. */
 static const char *address_kind(const char *name, const char *value)
 {
 	static const char *const kinds[] = {

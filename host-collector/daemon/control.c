@@ -24,7 +24,7 @@ struct client {
 	uv_pipe_t pipe;
 	uv_shutdown_t shutdown;
 	struct control *control;
-	bool streams; /* a VM's frames go to it, see streams.h */
+	bool streams; /* the client receives a VM's frames, see streams.h */
 	size_t len;
 	char line[CONTROL_REQUEST_MAX];
 	struct client *next;
@@ -71,7 +71,7 @@ static void answer_sent(uv_write_t *request, int status)
 {
 	struct answer *answer = (struct answer *)request;
 
-	if (status < 0) /* what is queued behind it would wait for ever */
+	if (status < 0) /* later answers could never be sent */
 		client_close(request->handle->data);
 	free(answer->text);
 	free(answer);
@@ -83,7 +83,7 @@ static void all_sent(uv_shutdown_t *request, int status)
 	client_close(request->handle->data);
 }
 
-/* It asks for nothing more, but may still read the answers. */
+/* The client will send no more requests, but may still read answers. */
 static void client_end(struct client *client)
 {
 	uv_stream_t *stream = (uv_stream_t *)&client->pipe;
@@ -100,7 +100,7 @@ static void client_answer(struct client *client, struct json_object *reply)
 	uv_buf_t buf;
 
 	if (uv_stream_get_write_queue_size((uv_stream_t *)&client->pipe) > ANSWERS_WAIT_MAX) {
-		client_close(client); /* it asks and does not read */
+		client_close(client); /* it sends requests, but does not read the answers */
 		return;
 	}
 	answer = calloc(1, sizeof(*answer));
@@ -119,7 +119,7 @@ static void stream_over(void *context)
 	client_close(context);
 }
 
-/* The answer to `stream` was sent: the frames follow. */
+/* The answer to the request `stream` was sent. Now the frames follow. */
 static void stream_begin(struct client *client, struct json_object *request)
 {
 	struct vm_daemon *d = client->control->daemon;
@@ -176,11 +176,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		client_end(client);
 		return;
 	}
-	if (n < 0) { /* UV_ENOBUFS too: a line that does not end */
+	if (n < 0) { /* also UV_ENOBUFS: the line is too long */
 		client_close(client);
 		return;
 	}
-	if (client->streams) /* it has nothing more to say */
+	if (client->streams) /* it may send no more requests */
 		return;
 	client->len += (size_t)n;
 	while ((end = memchr(client->line, '\n', client->len)) != NULL) {
@@ -230,7 +230,7 @@ static void on_connection(uv_stream_t *listener, int status)
 
 /* ---- life ---- */
 
-/* The folder of the default path is ours to make: /run is empty after each boot. */
+/* Makes the folder of the default path, because /run is empty after each boot. */
 static void folder_make(const char *path)
 {
 	char folder[sizeof(((struct control *)0)->path)];

@@ -29,7 +29,7 @@ int control_connect(const char *path)
 	return err;
 }
 
-/* One line, byte by byte: what follows it is not ours. */
+/* Reads one line byte by byte, because the bytes after it belong to another reader. */
 static int line_read(int fd, char *line, size_t bytes)
 {
 	size_t len = 0;

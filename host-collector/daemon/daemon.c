@@ -31,7 +31,7 @@ enum {
 	METRICS_FILE_MS = 5000,
 	LIBVIRT_LOOK_MS = 5000,
 	PUMP_MS = 20,
-	QUIET_PUMP_MS = 100, /* after this time without any event: */
+	QUIET_PUMP_MS = 100, /* instead, after QUIET_AFTER_MS without any event */
 	QUIET_AFTER_MS = 1000,
 };
 
@@ -50,14 +50,14 @@ struct vm_daemon {
 	struct incident_page page;
 	struct agents_listener *listener;
 	struct vsock_listeners *vsock;
-	struct libvirt_feed *libvirt; /* NULL: not followed */
-	uint64_t libvirt_look_ms;     /* when it was last looked for */
+	struct libvirt_feed *libvirt; /* NULL: libvirt is not followed */
+	uint64_t libvirt_look_ms;     /* when the daemon last looked for libvirt */
 	bool libvirt_missing_said;
 	struct kvm_feed *kvm;
 	uv_timer_t timer;
-	uv_timer_t pump;     /* of the host's events */
-	uint64_t pumped_ms;  /* when there were some last */
-	uv_idle_t attaching; /* active while a VM is due */
+	uv_timer_t pump;     /* drains the host's events */
+	uint64_t pumped_ms;  /* the last time that there were events */
+	uv_idle_t attaching; /* active while a VM waits to be attached */
 	bool ready_reported;
 	struct lag_meter lag;
 	uint64_t tidied_ms;
@@ -72,7 +72,7 @@ static void say(const struct vm_daemon *d, const char *line)
 	d->options.say(d->options.context, line);
 }
 
-/* "" as the VM: the daemon itself. */
+/* vm: "" for lines about the daemon itself. */
 static void on_say(void *context, const char *vm, const char *line)
 {
 	struct vm_daemon *d = context;
@@ -100,7 +100,7 @@ static size_t index_of(const struct vm_daemon *d, const char *name)
 	return i;
 }
 
-/* Once every VM was tried. */
+/* Reports that the daemon is ready, once it has tried to attach every VM. */
 static void ready_report(struct vm_daemon *d)
 {
 	for (size_t i = 0; i < d->n_vms && !d->ready_reported; i++) {
@@ -113,8 +113,9 @@ static void ready_report(struct vm_daemon *d)
 }
 
 /*
- * An attempt to attach takes some ms: one in each turn of the loop, so that many VMs (a start, a
- * reload, libvirt that comes back) hold up neither each other's events nor the control socket.
+ * Attaches one VM in each turn of the loop, because an attempt takes some ms. So many VMs at once
+ * (at the start, after a reload, when libvirt comes back) delay neither events nor the control
+ * socket.
  */
 static void on_attaching(uv_idle_t *idle)
 {
@@ -161,7 +162,7 @@ static int vm_add(struct vm_daemon *d, const struct vm_config *config, enum vm_o
 static void vm_remove(struct vm_daemon *d, size_t i)
 {
 	spool_end(d->spool, d->vms[i]);
-	watched_vm_detach(d->vms[i]); /* its listeners hear the end */
+	watched_vm_detach(d->vms[i]); /* before the receivers of its frames are removed */
 	streams_leave(d->streams, d->vms[i]);
 	flight_end(d->flight, d->vms[i]);
 	watched_vm_close(d->vms[i]);
@@ -170,7 +171,8 @@ static void vm_remove(struct vm_daemon *d, size_t i)
 	memmove(&d->origins[i], &d->origins[i + 1], (d->n_vms - i) * sizeof(d->origins[0]));
 }
 
-/* A name, or a process, that is known better than by KVM's descriptors: those VMs go. */
+/* Removes VMs that were found by KVM's descriptors, but whose name or process now belongs to a VM
+ * from a better source. */
 static void claims_yield(struct vm_daemon *d, const char *name, uint64_t pid)
 {
 	for (size_t i = d->n_vms; i-- > 0;) {
@@ -241,7 +243,8 @@ static const struct vm_config *config_of(const struct daemon_config *c, const ch
 	return NULL;
 }
 
-/* Makes the VMs of the file those of `next`; one attached by ctl under such a name is left alone.
+/* Replaces the VMs of the old file by those of `next`. Keeps a VM that ctl attached under such a
+ * name.
  */
 static void vms_follow(struct vm_daemon *d, const struct daemon_config *next)
 {
@@ -300,7 +303,7 @@ int vm_daemon_reload(struct vm_daemon *d, char *why, size_t why_bytes)
 	return err;
 }
 
-/* ---- what others ask for ---- */
+/* ---- functions for other modules ---- */
 
 static int on_go_on(void *context, const struct watched_vm *vm, size_t max_bytes,
 		    struct recording_writer *out, struct flight_places **places)
@@ -337,7 +340,7 @@ static struct watched_vm *on_vm_find(void *context, pid_t pid, const char *name)
 
 /* ---- vsock: one port for all VMs ---- */
 
-/* The VM that this guest is of: one that names its CID before one that takes any. */
+/* Returns the VM of a guest: one that names its CID, or else one that takes any. */
 static struct watched_vm *vsock_vm(const struct vm_daemon *d, uint32_t port, uint32_t cid)
 {
 	struct watched_vm *any = NULL;
@@ -422,7 +425,7 @@ static void libvirt_start(struct vm_daemon *d)
 				      &source);
 }
 
-/* It may come later than we: at the machine's start, or when it is installed. */
+/* libvirt may start after the daemon, or be installed later. */
 static void libvirt_tick(struct vm_daemon *d, uint64_t now_ms)
 {
 	if (!d->libvirt && !strcmp(d->config.libvirt, "auto") &&
@@ -463,7 +466,7 @@ static void on_timer(uv_timer_t *timer)
 	kvm_feed_tick(d->kvm);
 }
 
-/* With the collectors, which work at the same moments. */
+/* At the same moments as the collectors, so that the loop wakes up once for all. */
 static void on_pump(uv_timer_t *timer)
 {
 	struct vm_daemon *d = timer->data;

@@ -10,7 +10,7 @@
 
 #include "proto/array.h"
 
-enum { LEFT_S = 7 * 24 * 3600 }; /* so long a VM that is not watched keeps its share */
+enum { LEFT_S = 7 * 24 * 3600 }; /* a VM that is no longer watched keeps its share for this time */
 
 int disk_folder_make(const char *path)
 {
@@ -89,10 +89,10 @@ static int item_compare(const void *a, const void *b)
 struct holding {
 	uint64_t bytes;
 	struct timespec newest;
-	struct disk_item *oldest; /* that may go; NULL: none may */
+	struct disk_item *oldest; /* of those that may be removed; NULL: none may */
 };
 
-/* Fills it from item `i` on; returns where the next VM's begin. */
+/* Sums up the items of the VM of item `i`. Returns the index of the next VM's first item. */
 static size_t holding_read(struct disk_items *all, size_t i, struct holding *out)
 {
 	const char *vm = all->items[i].vm;
@@ -143,6 +143,6 @@ struct disk_item *disk_items_next(struct disk_items *all, const struct disk_shar
 	}
 	if (left)
 		return left;
-	/* Who holds more than this one may hold only what is being written. */
+	/* VMs that hold more may have only files that are still written. */
 	return most && most_bytes > sharing->budget_bytes / sharers ? most : NULL;
 }

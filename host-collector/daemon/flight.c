@@ -75,7 +75,8 @@ static int folder_make(struct flight_vm *v, const struct waiting *waiting, char 
 	return 0;
 }
 
-/* A folder that cannot be made is tried again while the ring still holds the stall. */
+/* Plans the next attempt to make a folder. After TRIES attempts the ring may have lost the stall.
+ */
 static void waiting_refused(struct flight_vm *v, int err)
 {
 	const struct incident_summary summary = summary_of(v, &v->waiting);
@@ -133,7 +134,7 @@ static void on_serving(uv_idle_t *idle)
 		uv_idle_stop(idle);
 }
 
-/* ---- what the VM does ---- */
+/* ---- events of the VM ---- */
 
 static int64_t length_of(const struct incident *i)
 {
@@ -291,7 +292,7 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struc
 	flight_ring_push(v->ring, source, arrival_tsc, frame);
 	if (v->live && live_frame(v->live, source, arrival_tsc, frame))
 		live_drop(v);
-	/* It lets the models advance, and what they need is in the CPU's cache now. */
+	/* A heartbeat lets the models advance. Their memory is in the CPU's cache now. */
 	if (v->live && source == VS_SOURCE_HOST && frame->kind == FRAME_HEARTBEAT)
 		live_step(v);
 }
@@ -351,7 +352,7 @@ static void on_end(void *context, const char *why)
 		live_drop(v);
 	if (v->live && v->waiting.is)
 		waiting_serve(v);
-	v->suppressed += v->waiting.is; /* nothing comes after it */
+	v->suppressed += v->waiting.is; /* no later frame could complete it */
 	v->waiting.is = false;
 }
 

@@ -6,7 +6,7 @@ enum {
 	WINDOWS_OVER = 2,
 	PAUSE_MIN_MS = 30000,
 	PAUSE_MAX_MS = 600000,
-	LASTS_MS = 60000, /* detail that lasted so long was worth another try soon */
+	LASTS_MS = 60000, /* if detail lasted this long, the next pause is short again */
 };
 
 void governor_begin(struct governor *g, uint64_t limit, uint64_t now_ms, uint64_t events)

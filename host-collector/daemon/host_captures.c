@@ -14,10 +14,10 @@ enum { BACKENDS = CAPTURE_BY_PERF + 1 };
 struct host_captures {
 	struct capture_shared *of[BACKENDS]; /* NULL: none */
 	struct stack_names *names;           /* NULL: none */
-	struct task_origins *origins;        /* the same */
-	struct frame_maker *maker;           /* the same */
+	struct task_origins *origins;        /* NULL: none */
+	struct frame_maker *maker;           /* NULL: none */
 	uint64_t tsc_hz;                     /* 0: not known yet */
-	uint64_t emitted;                    /* by all, at the last pump */
+	uint64_t emitted;                    /* events of all captures, at the last pump */
 };
 
 struct host_captures *host_captures_new(void)
@@ -83,7 +83,7 @@ bool host_captures_pump(struct host_captures *h)
 	struct capture_shared_stats stats;
 
 	for (size_t i = 0; i < BACKENDS; i++) {
-		if (h->of[i]) /* a VM that drains finds the same error */
+		if (h->of[i]) /* an error is reported when a VM drains its events */
 			capture_shared_pump(h->of[i]);
 	}
 	host_captures_stats(h, &stats);
@@ -107,7 +107,7 @@ void host_captures_tidy(struct host_captures *h)
 	if (h->names && !h->names->users) {
 		stack_names_free(h->names);
 		h->names = NULL;
-		/* The same streams use these. */
+		/* Whoever used the names used these, too. */
 		task_origins_free(h->origins);
 		h->origins = NULL;
 		frame_maker_free(h->maker);

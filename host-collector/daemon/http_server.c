@@ -46,7 +46,7 @@ void http_answer_plain(struct http_answer *answer, unsigned code, const char *te
 	answer->bytes = answer->text ? strlen(text) : 0;
 }
 
-/* Takes over the answer's text or file. */
+/* Makes a response, which then owns the answer's text or file. */
 static struct MHD_Response *response_new(struct http_answer *a)
 {
 	struct MHD_Response *r;
@@ -93,7 +93,7 @@ static bool headers_add(struct MHD_Response *r, const struct http_answer *a)
 static enum MHD_Result answer_send(struct MHD_Connection *c, struct http_answer *a)
 {
 	struct MHD_Response *r = response_new(a);
-	enum MHD_Result result = MHD_NO; /* closes the connection: a part would be a lie */
+	enum MHD_Result result = MHD_NO; /* closes the connection instead of a partial answer */
 
 	if (!r)
 		return MHD_NO;
@@ -208,7 +208,7 @@ void http_server_tick(struct http_server *s)
 	MHD_run(s->http);
 }
 
-/* From a listening socket, which MHD takes over, on. 0 or -errno. */
+/* Starts MHD on a listening socket, which MHD then owns. Returns 0 or -errno. */
 static int http_start(struct http_server *s, int listener, uv_loop_t *loop)
 {
 	const union MHD_DaemonInfo *info;

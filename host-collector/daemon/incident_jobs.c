@@ -24,7 +24,7 @@ enum {
 /* A VM that has folders here. */
 struct served_vm {
 	char name[DAEMON_NAME_MAX];
-	uint64_t turn; /* the number of its last; 0: it had none */
+	uint64_t turn; /* number of its last job; 0: it had none */
 	size_t n_jobs;
 	struct served_vm *next;
 };
@@ -37,7 +37,7 @@ struct incident_job {
 	char folder[DISK_PATH_MAX - 32]; /* room for ".part/" and a file's name */
 	enum job_state state;
 	size_t step;
-	bool runs; /* a process, or it is not closed yet */
+	bool runs; /* its process runs, or is not closed yet */
 	bool late; /* it was killed */
 	bool dropped;
 	uint64_t began_ms;
@@ -60,7 +60,8 @@ static const struct {
 } reports[] = {{"json", "report.json"}, {"text", "report.txt"}, {"html", "report.html"}};
 
 enum { N_REPORTS = sizeof(reports) / sizeof(reports[0]) };
-/* The report is made; of some vCPU too little was observed to say that it had no stall. */
+/* Exit status of a report that was made, but in which too little of a vCPU was observed to say that
+ * it had no stall. */
 enum { REPORT_CANNOT_TELL = 5 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -143,7 +144,7 @@ static void on_process_closed(void *context)
 
 	job->runs = false;
 	if (j->closing || job->dropped)
-		job_free(job); /* the next begins with the next tick */
+		job_free(job); /* the next job begins with the next tick */
 	else
 		job_next(job);
 }
@@ -156,7 +157,7 @@ static void on_process_exit(void *context, int status, int signal)
 						      : reports[job->step - 1].file;
 
 	if (job->jobs->closing || job->dropped)
-		; /* nobody waits for it */
+		; /* nobody waits for the result */
 	else if (job->late)
 		say(job, "%s: %s took too long and was ended", job->folder, what);
 	else if (signal || (status && !reported))
@@ -253,7 +254,7 @@ static void queue_serve(struct incident_jobs *j)
 	}
 }
 
-/* One of its processes is over. */
+/* A process of the job has ended. */
 static void job_next(struct incident_job *job)
 {
 	struct incident_jobs *j = job->jobs;

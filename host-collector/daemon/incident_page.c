@@ -19,7 +19,7 @@
 #include "host-collector/util/json_get.h"
 
 enum {
-	ENTRIES_MAX = 100000, /* more entries of the folder are not looked at */
+	ENTRIES_MAX = 100000, /* entries of the folder that are read at most */
 	NAME_BYTES = 192,
 	SUMMARY_BYTES_MAX = 64 << 10,
 	JSON_DEPTH_MAX = 8,
@@ -32,7 +32,7 @@ enum {
 
 static const char list_policy[] = "default-src 'none'; style-src 'self'; base-uri 'none'; "
 				  "form-action 'none'; frame-ancestors 'none'";
-/* The report's own scripts run, in an origin of their own, and reach nothing. */
+/* The report's scripts run in an origin of their own and cannot load or send anything. */
 static const char report_policy[] =
 	"sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; "
 	"script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -41,7 +41,7 @@ static const char style[] =
 	"table{border-collapse:collapse}th,td{text-align:left;padding:.3em 1em .3em 0;"
 	"border-bottom:1px solid #ddd;vertical-align:top}td.length{text-align:right}\n";
 
-/* ---- who may ask ---- */
+/* ---- authentication ---- */
 
 /* The name of "NAME", "NAME:PORT", "[ADDRESS]:PORT"; returns its length. */
 static size_t host_name(const char *host)
@@ -163,7 +163,7 @@ static bool is_before(const char *name, const char *stamp, const struct folder *
 	return order ? order < 0 : strcmp(name, other->name) < 0;
 }
 
-/* Keeps the newest: the daemon waits while the page is made. */
+/* Keeps only the newest, because the daemon waits while the page is made. */
 static void folder_add(struct folders *f, const char *name, const char *stamp)
 {
 	struct folder *to;
@@ -210,7 +210,9 @@ static void folders_read(int root, struct folders *f)
 	closedir(dir);
 }
 
-/* A regular file of a folder; no links, no waiting. Returns a descriptor or -errno. */
+/* Opens a regular file of a folder. Follows no links and does not wait. Returns a descriptor or
+ * -errno.
+ */
 static int file_open(int root, const char *folder, const char *file)
 {
 	const int dir = openat(root, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -228,7 +230,7 @@ static int file_open(int root, const char *folder, const char *file)
 	return fd < 0 ? -ENOENT : fd;
 }
 
-/* incident.json as an object that the caller owns, or NULL. */
+/* Reads incident.json. Returns an object that the caller owns, or NULL. */
 static struct json_object *summary_read(int root, const char *folder)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(JSON_DEPTH_MAX);
@@ -272,7 +274,7 @@ static void cell_write(const char *text, FILE *to)
 	fputs("</td>", to);
 }
 
-/* The stamp in the folder's name, as people write it. */
+/* Converts the stamp in a folder's name to a date for people. */
 static void stamp_write(const char *s, FILE *to)
 {
 	fprintf(to, "<td>%.4s-%.2s-%.2s %.2s:%.2s:%.2s UTC</td>", s, s + 4, s + 6, s + 9, s + 11,

@@ -21,7 +21,7 @@ enum { FOLDER_BYTES = DISK_PATH_MAX - 32 }; /* room for ".part/" and a file's na
 struct incident_store {
 	struct incident_store_options options;
 	struct incident_jobs *jobs;
-	uint64_t bytes; /* held at most; exact whenever the folders are read */
+	uint64_t bytes; /* an upper bound of the size of all folders; exact after they were read */
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -56,7 +56,8 @@ static void folder_remove(const char *path)
 	rmdir(path);
 }
 
-/* time: of the evidence. The folder's own is that of its last report. */
+/* Returns the size of a folder. time: of its evidence; the folder's own time is that of its last
+ * report. */
 static uint64_t folder_bytes(const char *path, struct timespec *time)
 {
 	DIR *dir = opendir(path);
@@ -80,7 +81,8 @@ static uint64_t folder_bytes(const char *path, struct timespec *time)
 	return sum;
 }
 
-/* Takes INCIDENT_UNFINISHED off the end of a name or path; false: it has none. */
+/* Removes INCIDENT_UNFINISHED from the end of a name or path. Returns false if it does not end so.
+ */
 static bool unfinished_strip(char *name)
 {
 	const size_t len = strlen(name), end = sizeof(INCIDENT_UNFINISHED) - 1;
@@ -214,13 +216,13 @@ static void unfinished_take(struct incident_store *s, const char *vm, char *path
 		++*taken;
 		return;
 	}
-	strcat(path, INCIDENT_UNFINISHED); /* as it was */
+	strcat(path, INCIDENT_UNFINISHED); /* the name before unfinished_strip() */
 	folder_remove(path);
 }
 
 /* ---- beginning ---- */
 
-/* The folder, unfinished, under a name that is not taken. */
+/* Makes an unfinished folder with a name that is not in use. */
 static int folder_make(const struct incident_store *s, const struct incident_request *request,
 		       char folder[FOLDER_BYTES], char part[DISK_PATH_MAX])
 {
@@ -248,7 +250,8 @@ static int folder_make(const struct incident_store *s, const struct incident_req
 	return err;
 }
 
-/* Comes last and at once: where it is, the evidence is whole. */
+/* Writes the summary, after all other files and in one step: if it exists, the evidence is
+ * complete. */
 static int summary_write(const char *part, const char *folder, struct json_object *summary)
 {
 	char path[DISK_PATH_MAX + 32], draft[DISK_PATH_MAX + 32];
@@ -329,7 +332,7 @@ struct incident_store *incident_store_new(uv_loop_t *loop,
 	if (taken)
 		say(s, "", "%zu incidents that an earlier daemon left get their reports now",
 		    taken);
-	budget_keep(s, UINT64_MAX); /* whatever there is */
+	budget_keep(s, UINT64_MAX); /* reads all folders */
 	return s;
 }
 

@@ -23,8 +23,8 @@ enum {
 struct process {
 	struct candidate candidate;
 	struct vm_found found;
-	bool present; /* seen twice */
-	bool refused; /* for good */
+	bool present; /* seen in two scans */
+	bool refused; /* never attach it */
 };
 
 struct kvm_feed {
@@ -35,7 +35,7 @@ struct kvm_feed {
 	uint64_t looked_ms;
 	size_t n;
 	struct process *processes; /* FOUND_MAX */
-	/* The worker's while it looks. */
+	/* Only the worker uses these while it looks. */
 	struct vm_finder *finder;
 	char users[DAEMON_PATH_MAX];
 	size_t n_found;
@@ -44,7 +44,7 @@ struct kvm_feed {
 
 /* ---- the worker ---- */
 
-/* The users of a list, as numbers; those that this machine does not have are left out. */
+/* Converts a list of users to numbers. Leaves out users that this machine does not have. */
 static size_t uids_read(char *users, uint32_t *uids, size_t max)
 {
 	char *rest = users, *word;
@@ -86,7 +86,7 @@ static bool same_process(const struct vm_found *a, const struct vm_found *b)
 	return a->pid == b->pid && a->identity.started == b->identity.started;
 }
 
-/* Keeps those that were found, and drops the others. */
+/* Updates the list of processes: adds new ones and removes those that were not found again. */
 static void processes_follow(struct kvm_feed *f)
 {
 	for (size_t i = 0; i < f->n; i++)
@@ -126,7 +126,7 @@ static bool is_watched(const struct kvm_feed *f, pid_t pid)
 	return false;
 }
 
-/* "X-4711": only the process of that number is called so. */
+/* Returns true for names like "X-4711", which are given only to the process with that number. */
 static bool name_is_ours(const char *name)
 {
 	const char *dash = strrchr(name, '-');
@@ -134,7 +134,7 @@ static bool name_is_ours(const char *name)
 	return dash && dash[1] && strspn(dash + 1, "0123456789") == strlen(dash + 1);
 }
 
-/* The name under which it is watched: what it claims, if nobody else has it. */
+/* Chooses the VM's name: the one that it claims, unless another VM has it. */
 static void name_choose(const struct kvm_feed *f, struct process *p, struct vm_config *config)
 {
 	struct vm_identity nameless = p->found.identity;
@@ -264,7 +264,8 @@ void kvm_feed_close(struct kvm_feed *f)
 		return;
 	f->closing = true;
 	if (f->looking) {
-		uv_cancel((uv_req_t *)&f->work); /* if it has not begun; then on_over comes, too */
+		uv_cancel((uv_req_t *)&f->work); /* works if it has not begun; on_over() is called
+						    in any case */
 		return;
 	}
 	vm_finder_free(f->finder);

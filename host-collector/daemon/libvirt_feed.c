@@ -24,13 +24,13 @@ enum {
 
 #define PROGRAM "vcpuscope-libvirt" /* proto/sibling.h finds it */
 
-/* A domain that we attached. */
+/* A domain that the feed attached. */
 struct fed {
 	struct candidate candidate;
 	char uuid[UUID_BYTES];
 	struct vm_config config;      /* as attached */
 	struct libvirt_helper *relay; /* NULL: its channel needs none */
-	struct libvirt_helper *plug;  /* adds its channel; NULL: it is not to have one added */
+	struct libvirt_helper *plug;  /* adds its channel; NULL: none is to be added */
 };
 
 struct libvirt_feed {
@@ -39,7 +39,7 @@ struct libvirt_feed {
 	char uri[256];
 	struct child process;
 	uv_pipe_t in, out; /* its standard input and output */
-	int open;          /* of the three, those that are not closed yet */
+	int open;          /* how many of its handles are not closed yet */
 	bool closing, starting_later;
 	uint64_t again_ms;
 	char line[LINE_MAX_BYTES], buffer[4096];
@@ -83,7 +83,7 @@ static bool setting_is_allowed(const char *key)
 	return trigger_find(key) >= 0;
 }
 
-/* False: its settings say that it is not to be watched. */
+/* Returns false if the domain's settings say that it must not be watched. */
 static bool settings_apply(const struct libvirt_feed *f, struct json_object *settings,
 			   struct vm_config *config)
 {
@@ -110,7 +110,7 @@ static bool settings_apply(const struct libvirt_feed *f, struct json_object *set
 	return true;
 }
 
-/* The domain's name if it can be a VM's here, else its UUID. */
+/* Chooses the VM's name: the domain's name if that is a valid name here, else its UUID. */
 static void name_set(struct vm_config *config, const char *name, const char *uuid)
 {
 	if (!candidate_name(config, name) || strlen(name) >= sizeof(config->name))
@@ -144,7 +144,8 @@ static bool channel_set(struct vm_config *config, struct json_object *channel)
 	return relay;
 }
 
-/* Is the daemon to add the agent's channel to a domain with these settings? NULL: it has none. */
+/* Returns true if the daemon must add the agent's channel to a domain with these settings (NULL: no
+ * settings). */
 static bool attach_is_wanted(const struct libvirt_feed *f, struct json_object *settings)
 {
 	const char *which = vm_daemon_config(f->source.daemon)->libvirt_attach;
@@ -154,7 +155,7 @@ static bool attach_is_wanted(const struct libvirt_feed *f, struct json_object *s
 	       (!strcmp(which, "all") || (!strcmp(which, "labelled") && !strcmp(label, "yes")));
 }
 
-/* Once for each run of the domain: a channel that is removed later stays removed. */
+/* Adds a channel once in each run of the domain. If somebody removes it later, it stays removed. */
 static struct libvirt_helper *plug_new(struct libvirt_feed *f, const struct fed *fed)
 {
 	char agents[DAEMON_PATH_MAX];
@@ -341,7 +342,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 	}
 }
 
-/* we_read: the direction. *its: the process's end. */
+/* we_read: the direction. *its: the descriptor for the process. */
 static int pipe_make(uv_pipe_t *ours, bool we_read, int *its)
 {
 	int ends[2], err = uv_pipe(ends, 0, 0);
@@ -393,7 +394,7 @@ void libvirt_feed_rescan(struct libvirt_feed *f)
 {
 	uv_buf_t byte = uv_buf_init((char[]){"\n"}, 1);
 
-	/* A full pipe holds requests enough. */
+	/* If the pipe is full, enough requests wait in it. */
 	if (f && !f->starting_later && !uv_is_closing((uv_handle_t *)&f->in))
 		uv_try_write((uv_stream_t *)&f->in, &byte, 1);
 }

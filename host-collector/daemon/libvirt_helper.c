@@ -17,7 +17,7 @@ enum {
 	UUID_BYTES = 37,
 	PLUGS_MAX = 4,
 	PLUG_MAX_MS = 60000,
-	PLUG_SAY = 4,   /* after so many failed attempts the log says it */
+	PLUG_SAY = 4,   /* after this many failed attempts, the log says so once */
 	EXIT_AGAIN = 3, /* libvirt/main.c */
 };
 
@@ -27,8 +27,8 @@ struct libvirt_helper {
 	uv_loop_t *loop;
 	const struct vm_source *source;
 	char uri[DAEMON_PATH_MAX], uuid[UUID_BYTES], vm[DAEMON_NAME_MAX];
-	char agents[DAEMON_PATH_MAX]; /* a plug: the socket; a relay: "" */
-	size_t *n_running;            /* a plug: see libvirt_plug_new() */
+	char agents[DAEMON_PATH_MAX]; /* of a plug: the socket; of a relay: "" */
+	size_t *n_running;            /* of a plug, see libvirt_plug_new() */
 	size_t tries;
 	bool over;
 	struct child process;
@@ -52,7 +52,7 @@ static void on_closed(void *context)
 		--*h->n_running;
 }
 
-/* One that has served a while may come back at once. */
+/* A helper that served for a while may start again at once. */
 static void later(struct libvirt_helper *h)
 {
 	const uint64_t now_ms = uv_now(h->loop);
@@ -67,7 +67,7 @@ static void on_exit_seen(void *context, int status, int number)
 {
 	struct libvirt_helper *h = context;
 
-	/* Unless it is to be tried again, it has said why. */
+	/* With another exit status, the plug is done, or it has logged why it cannot be. */
 	if (is_plug(h) && !number && status != EXIT_AGAIN)
 		h->over = true;
 	if (is_plug(h) && !h->over && !h->closing && ++h->tries == PLUG_SAY)
@@ -123,7 +123,7 @@ void libvirt_helper_tick(struct libvirt_helper *h)
 
 	if (!h)
 		return;
-	/* Its end is seen like that of any other. */
+	/* The loop then handles its end like that of any other helper. */
 	if (is_plug(h) && uv_now(h->loop) - h->start_ms > PLUG_MAX_MS)
 		child_kill(&h->process);
 	if (h->runs || h->over || uv_now(h->loop) < h->again_ms)
@@ -184,5 +184,5 @@ void libvirt_helper_close(struct libvirt_helper *h)
 	}
 	if (is_plug(h))
 		--*h->n_running; /* the feed may be gone when the end is seen */
-	child_kill(&h->process); /* its end is seen: no zombie is left */
+	child_kill(&h->process); /* the loop handles its end, so no zombie stays */
 }

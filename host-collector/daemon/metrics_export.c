@@ -10,7 +10,7 @@
 
 enum { FILE_MS = 5000 };
 
-/* The page: to a stream or, if that is NULL, to a file. */
+/* Writes the page to a stream or, if that is NULL, to a file. */
 static int page_make(const struct metrics_export *m, FILE *to, const char *path)
 {
 	struct metrics_part parts[DAEMON_VMS_MAX];
@@ -64,7 +64,7 @@ void metrics_export_close(struct metrics_export *m)
 {
 	http_server_close(m->server);
 	m->server = NULL;
-	/* Counters of a daemon that is gone would look like VMs that stand still. */
+	/* Counters that no longer change would look like VMs that do nothing. */
 	if (m->config && *m->config->metrics_file)
 		unlink(m->config->metrics_file);
 }

@@ -21,11 +21,11 @@
 enum {
 	/* Records of a VM that may be written again: all that are ongoing, and some others. */
 	KEPT = LIVE_ONGOING_MAX + 8,
-	KEPT_LOOK_MS = 1000,  /* how often they are looked through */
-	KEPT_MS = 120000,     /* how long one is kept: its recording is saved well before */
+	KEPT_LOOK_MS = 1000,  /* how often they are checked */
+	KEPT_MS = 120000,     /* how long one is kept; its recording is saved long before that */
 	SUM_MS = 1000,        /* how often the sum above the rate is written */
 	SUM_LASTS_MS = 60000, /* how long one sum counts; then another begins */
-	OPEN_MAX_MS = 60000,  /* an incident that lasts, and of which nothing more is heard */
+	OPEN_MAX_MS = 60000,  /* an ongoing incident is closed after this time without news */
 };
 
 /* A record that may be written again. */
@@ -50,7 +50,7 @@ struct records_vm {
 	size_t n_kept;
 	size_t newest_firing; /* index of a kept record; KEPT: none */
 	struct figures_interval figures;
-	bool summed; /* it is counted in the sum's VMs */
+	bool summed; /* this VM is counted in the sum */
 	struct records_vm *next;
 };
 
@@ -64,7 +64,7 @@ struct records {
 	struct thread_owners *owners;
 	struct version_search *versions;
 	struct records_vm *vms;
-	bool facts_wanted;         /* of a VM's run: its process, or its VMM's version */
+	bool facts_wanted;         /* a VM's process or its VMM's version is not known yet */
 	uint64_t figures_first_ms; /* no interval of figures in progress began before this */
 	double tokens;
 	uint64_t tokens_ms;
@@ -157,7 +157,7 @@ static void sum_tick(struct records *r, uint64_t now_ms)
 	}
 }
 
-/* ---- what a record says ---- */
+/* ---- content of a record ---- */
 
 /* The UUID of the VM that a thread of the host works for. */
 static void culprit_vm(const struct records *r, const struct report_culprit *c,
@@ -190,7 +190,7 @@ static void culprits_fill(const struct records *r, const struct incident *i,
 	}
 }
 
-/* CLOCK_REALTIME of a time of the host's timeline. */
+/* Converts a time of the host's timeline to CLOCK_REALTIME. */
 static int64_t wall_ns(const struct records_vm *v, struct host_ns t)
 {
 	int64_t offset;
@@ -224,7 +224,7 @@ static struct kept *kept_new(struct records_vm *v)
 	return k;
 }
 
-/* The record of the same incident that was written while it lasted. */
+/* Returns the record of the same incident that was written while it lasted, or NULL. */
 static struct kept *kept_ongoing(struct records_vm *v, const struct incident *i)
 {
 	for (size_t k = 0; v->n_kept && k < KEPT; k++) {
@@ -237,7 +237,7 @@ static struct kept *kept_ongoing(struct records_vm *v, const struct incident *i)
 	return NULL;
 }
 
-/* Writes the record, and keeps it. before: of the same incident, or NULL. */
+/* Writes the record, and keeps it. before: an earlier record of the same incident, or NULL. */
 static void record_write(struct records_vm *v, const struct incident_record *record,
 			 struct kept *before)
 {
@@ -332,7 +332,7 @@ void records_firing(struct records_vm *v, const struct trigger_firing *firing)
 struct hashing {
 	uv_work_t work;
 	struct records *records;
-	struct json_object *record; /* a reference of its own */
+	struct json_object *record; /* the job holds a reference */
 	char id[HOST_ID_BYTES];
 	unsigned seq;
 	bool ongoing;
@@ -449,7 +449,7 @@ bool records_want_figures(const struct records *r)
 	return r->outbox && daemon_config_figures_ns(r->options.config);
 }
 
-/* One VM in each tick: a line takes as long as it takes to add up its histograms. */
+/* Writes the line of one VM in each tick, because its histograms must be summed up for it. */
 static void figures_tick(struct records *r, uint64_t now_ms)
 {
 	const uint64_t every_ms = daemon_config_figures_ns(r->options.config) / 1000000;
@@ -562,7 +562,7 @@ static void kept_tick(struct records_vm *v, uint64_t now_ms)
 
 /* ---- life ---- */
 
-/* When a run begins, its process is not known yet. */
+/* Completes what was not known when a run began: the process, for example. */
 static bool facts_known(struct records_vm *v)
 {
 	if (!v->facts.vmm[0])

@@ -18,11 +18,11 @@
 enum {
 	FLUSH_MS = 1000,
 	DISK_LOOK_MS = 1000,
-	DIRECTORY_MS = 30000, /* somebody else may remove recordings, or add some */
+	DIRECTORY_MS = 30000, /* between two readings: other programs may add or remove files */
 	TRY_AGAIN_MS = 10000,
-	FOLLOW_MS = 10,             /* of one call: files that begin */
-	SHARE_FILES = 2,            /* of a VM's share, before the oldest goes */
-	FILE_BYTES_LEAST = 1 << 20, /* however small the share */
+	FOLLOW_MS = 10,             /* time of one call to begin files */
+	SHARE_FILES = 2,            /* files that a VM's share has room for */
+	FILE_BYTES_LEAST = 1 << 20, /* even if the share is smaller */
 };
 
 /* One VM that is being recorded. */
@@ -33,10 +33,10 @@ struct spool_file {
 	struct recording_writer *writer; /* NULL: no frame yet, or an error */
 	struct flight_places *places;    /* NULL: the file began with the streams */
 	char path[DISK_PATH_MAX];
-	bool listens;        /* a run has begun since it was asked for */
-	uint64_t past_bytes; /* that it began with, from before it was opened */
+	bool listens;        /* a run has begun since the recording was requested */
+	uint64_t past_bytes; /* at its begin, from the time before it was opened */
 	uint64_t opened_ms, files, refused_frames;
-	int error; /* nothing is written until it is tried again */
+	int error; /* after an error nothing is written until the next attempt */
 	uint64_t error_ms;
 	struct spool_file *next;
 };
@@ -46,11 +46,11 @@ struct spool {
 	struct spool_file *files;
 	uint64_t flush_ms, disk_ms, directory_ms;
 	uint64_t bytes;  /* of all recordings */
-	uint64_t closed; /* of them, all but the open files' */
+	uint64_t closed; /* of all recordings that are closed */
 	bool full;       /* the disk's reserve is reached */
 };
 
-/* The loop's own clock stands still while it is busy. */
+/* Reads the clock itself, because the time of the loop does not advance while the loop is busy. */
 static void __attribute__((format(printf, 2, 3)))
 say(const struct spool_file *f, const char *format, ...)
 {
@@ -86,7 +86,7 @@ static void file_fail(struct spool_file *f, int err)
 	file_close(f);
 }
 
-/* A name that is not taken. 0 or -errno. */
+/* Chooses a name that is not in use. Returns 0 or -errno. */
 static int file_open(struct spool_file *f)
 {
 	const char *folder = f->spool->options.config->directory;
@@ -204,7 +204,7 @@ static void folder_read(const struct spool *s, const char *folder, const char *v
 	closedir(dir);
 }
 
-/* All recordings below the directory. */
+/* Lists all recordings below the directory. */
 static void directory_read(const struct spool *s, struct disk_items *all)
 {
 	const char *directory = s->options.config->directory;
@@ -313,7 +313,7 @@ static uint64_t file_limit(const struct spool *s)
 	return limit < FILE_BYTES_LEAST ? FILE_BYTES_LEAST : limit;
 }
 
-/* The next file goes on where this one ends, or it begins with the streams. */
+/* Begins the next file where this one ends, or else with the next run. */
 static void file_follow(struct spool_file *f)
 {
 	const struct spool_options *o = &f->spool->options;
@@ -329,7 +329,7 @@ static void file_follow(struct spool_file *f)
 	err = f->spool->full ? -ENOSPC : file_open(f);
 	if (!err)
 		err = o->go_on(o->context, f->vm, file_limit(f->spool) / 2, f->writer, &f->places);
-	if (err == -ENOENT || err == -ENODATA) { /* no recorder of its last seconds */
+	if (err == -ENOENT || err == -ENODATA) { /* the VM has no flight recorder */
 		file_close(f);
 		unlink(f->path);
 		f->files--;
@@ -375,8 +375,9 @@ static bool oldest_follow(struct spool *s, uint64_t now)
 	return true;
 }
 
-/* Each copies some MiB, so only a few begin in one call. But hundreds that wait for room on the
- * disk must all begin before their flight recorders forget what happened meanwhile. */
+/* Begins files of VMs that wait for one. Each copies some MiB, so one call may take FOLLOW_MS. But
+ * hundreds that waited for room on the disk must all begin before their flight recorders drop what
+ * happened meanwhile. */
 static void files_follow(struct spool *s, uint64_t now)
 {
 	while (oldest_follow(s, now) && clock_monotonic_ms() - now < FOLLOW_MS)

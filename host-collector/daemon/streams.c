@@ -12,19 +12,19 @@
 
 enum {
 	STATUS_MS = 200,
-	QUEUE_BYTES_MAX = 16 << 20, /* that a client has not read */
+	QUEUE_BYTES_MAX = 16 << 20, /* sent bytes that a client has not read yet */
 };
 
 struct stream {
 	struct streams *streams;
-	struct watched_vm *vm; /* NULL: it is closed */
+	struct watched_vm *vm; /* NULL: the VM is closed */
 	uv_stream_t *pipe;
 	void (*over)(void *context);
 	void *context;
 	struct frame_tap tap;
 	struct flight_places *places;
-	bool listens; /* it begins with the streams, or has begun */
-	bool ending;  /* unless the streams begin anew at once */
+	bool listens; /* it begins with the VM's next run, or has begun */
+	bool ending;  /* it ends, unless the next run begins at once */
 	bool ended;
 	char why[128];
 	uint64_t status_ms;
@@ -43,11 +43,11 @@ struct sent {
 
 static void on_sent(uv_write_t *request, int status)
 {
-	(void)status; /* a client that is gone is seen by who reads from it */
+	(void)status; /* the reader of the connection handles a client that is gone */
 	free(request);
 }
 
-/* 0 or -errno: it is not sent. */
+/* Returns 0, or -errno if the frame was not sent. */
 static int entry_send(struct stream *s, uint32_t source, uint64_t arrival_tsc, const void *bytes,
 		      size_t len)
 {
@@ -88,7 +88,7 @@ static void status_send(struct stream *s)
 	text_send(s, "status", s->streams->options.describe(s->streams->options.context, s->vm));
 }
 
-/* A frame that cannot be sent is missing. The gap in the numbers shows it. */
+/* If a frame cannot be sent, the gap in the numbers shows the client that it is missing. */
 static int stream_take(void *context, uint32_t source, uint64_t arrival_tsc, const uint8_t *frame,
 		       size_t len)
 {
@@ -116,7 +116,7 @@ static void on_begin(void *context)
 
 	s->listens = true;
 	s->ending = false;
-	/* Later frames are sent from their beginning. */
+	/* A new run: its frames are sent from the first one, unchanged. */
 	flight_places_free(s->places);
 	s->places = NULL;
 }
@@ -201,7 +201,7 @@ int streams_begin(struct streams *all, struct watched_vm *vm, uv_stream_t *pipe,
 		s->places = NULL;
 	}
 	watched_vm_tap(vm, &s->tap);
-	if (!s->listens) /* nobody remembers what it needs to know */
+	if (!s->listens) /* without a flight recorder, only a new run repeats what it needs */
 		watched_vm_restart(vm);
 	return 0;
 }

@@ -11,7 +11,7 @@
 
 enum { VCPUS_MAX = 1024 };
 
-/* The states of a vCPU that are watched, as one unbroken condition each. */
+/* The watched conditions: a vCPU stays in these states without a break. */
 static const struct {
 	uint32_t states; /* bit per enum vcpu_state */
 	enum trigger trigger;
@@ -28,11 +28,11 @@ struct vcpu_watch {
 	struct {
 		bool lasts, fired;
 		struct host_ns since, until;
-		enum wait_class wait; /* of its longest span so far */
+		enum wait_class wait; /* of the longest span so far */
 		int64_t longest_ns;
 	} condition[N_CONDITIONS];
-	int64_t steal_ns, steal_span_ns; /* of the time that is being counted */
-	bool stolen;                     /* it was above the limit in the one before */
+	int64_t steal_ns, steal_span_ns; /* of the current interval */
+	bool stolen;                     /* steal was above the limit in the interval before */
 };
 
 struct triggers {
@@ -41,7 +41,7 @@ struct triggers {
 	uint64_t limits[TRIGGER_COUNT];
 	struct lru index;
 	struct vcpu_watch *vcpus; /* VCPUS_MAX */
-	size_t n_vcpus;           /* slots that were ever used */
+	size_t n_vcpus;           /* slots used so far */
 };
 
 static void __attribute__((format(printf, 4, 5)))
@@ -146,7 +146,7 @@ static void on_advance(void *context, struct host_ns now)
 	}
 }
 
-/* ---- by what happened since the last look ---- */
+/* ---- conditions of the time since the last check ---- */
 
 static void interrupt_check(struct triggers *t, const struct activity_row *row)
 {

@@ -7,7 +7,7 @@
 
 #include "host-collector/vm/vmm_version.h"
 
-enum { KNOWN = 4 }; /* programs; an upgrade leaves two */
+enum { KNOWN = 4 }; /* programs whose version is remembered; after an upgrade, two are in use */
 
 struct known {
 	struct vmm_program program;
@@ -19,8 +19,8 @@ struct version_search {
 	uv_work_t work;
 	const char *proc;
 	bool busy, over;
-	struct version_wanted *wanted; /* NULL: forgotten */
-	/* The thread's while busy. */
+	struct version_wanted *wanted; /* NULL: nobody waits for the result any more */
+	/* Only the thread uses these while `busy`. */
 	pid_t pid;
 	struct known known[KNOWN];
 	size_t next;
@@ -87,7 +87,7 @@ void version_search_free(struct version_search *s)
 	s->wanted = NULL;
 	s->over = true;
 	if (s->busy)
-		uv_cancel((uv_req_t *)&s->work); /* if it has not begun */
+		uv_cancel((uv_req_t *)&s->work); /* works if it has not begun */
 	else
 		free(s);
 }

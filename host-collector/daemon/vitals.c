@@ -47,7 +47,7 @@ uint64_t run_delay_read(void)
 	unsigned long long ns = 0;
 	char line[96];
 
-	/* The time on a CPU, the time of waiting for one, the number of time slices. */
+	/* Fields: time on a CPU, time of waiting for one, number of time slices. */
 	if (proc_file_read("/proc/thread-self/schedstat", line, sizeof(line)) < 0 ||
 	    sscanf(line, "%*u %llu", &ns) != 1)
 		return 0;

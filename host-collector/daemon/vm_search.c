@@ -68,5 +68,5 @@ void vm_search_forget(struct vm_search *s)
 	if (!s)
 		return;
 	s->forgotten = true;
-	uv_cancel((uv_req_t *)&s->work); /* if it has not begun */
+	uv_cancel((uv_req_t *)&s->work); /* works if it has not begun */
 }

@@ -19,7 +19,7 @@ struct watched_vm {
 	struct vm_config config;
 	struct watched_vm_events events;
 	struct host_captures *captures;
-	struct vm_search *search;    /* of its monitor; NULL: none is under way */
+	struct vm_search *search;    /* by its monitor; NULL: none in progress */
 	struct collector *collector; /* NULL: none runs */
 	struct frame_tap *taps;
 	struct governor governor;
@@ -27,7 +27,7 @@ struct watched_vm {
 	enum watched_state state;
 	char why[256], said[256];
 	uint64_t since_ms, try_ms, again_ms, runs;
-	bool ended; /* the collector said so; it is closed outside its own callback */
+	bool ended; /* the collector reported its end; it is closed outside its callback */
 };
 
 static void state_set(struct watched_vm *vm, enum watched_state state)
@@ -42,7 +42,7 @@ static void on_frame(void *context, uint32_t source, uint64_t arrival_tsc, struc
 	struct frame_tap *next;
 
 	for (struct frame_tap *tap = vm->taps; tap; tap = next) {
-		next = tap->next; /* a tap may take itself out */
+		next = tap->next; /* a tap may remove itself */
 		if (tap->frame)
 			tap->frame(tap->context, source, arrival_tsc, frame);
 	}
@@ -122,12 +122,13 @@ static void run_refused(struct watched_vm *vm, int err)
 	snprintf(vm->said, sizeof(vm->said), "%s", vm->why);
 	uv_update_time(vm->loop);
 	vm->try_ms = uv_now(vm->loop);
-	/* There are few threads that search: one that has to wait does so rarely. */
+	/* Few threads search. A VM whose monitor does not answer must not occupy them often. */
 	if (err == -ETIMEDOUT)
 		vm->again_ms = ATTACH_SILENT_AGAIN_MS;
 }
 
-/* Events that this kernel does not have are reported; the VM is captured without any then. */
+/* Resolves the chosen events. If this kernel does not have one of them, reports it and captures the
+ * VM without chosen events. */
 static void events_resolve(struct watched_vm *vm, struct message_config *guest)
 {
 	struct expr_error error = {0};
@@ -145,7 +146,7 @@ static void events_resolve(struct watched_vm *vm, struct message_config *guest)
 	on_say(vm, line);
 }
 
-/* found: by its monitor; NULL: it is found by its pid. */
+/* found: the VM, if it was found by its monitor; NULL: it is found by its pid. */
 static void run_open(struct watched_vm *vm, struct vm *found)
 {
 	const struct collector_sink sink = {
@@ -243,7 +244,7 @@ static void run_end(struct watched_vm *vm, const char *why)
 
 	if (!vm->collector)
 		return;
-	collector_stop(vm->collector); /* a last drain reaches the taps */
+	collector_stop(vm->collector); /* the taps still receive the last events */
 	for (struct frame_tap *tap = vm->taps; tap; tap = next) {
 		next = tap->next;
 		if (tap->end)
@@ -291,7 +292,7 @@ void watched_vm_tick(struct watched_vm *vm, uint64_t now_ms)
 	if (vm->ended && vm->collector) {
 		on_say(vm, vm->why);
 		run_end(vm, vm->why);
-		/* A pid is never this VM's again; a monitor's path may be. */
+		/* A pid never belongs to this VM again. A monitor's path may. */
 		state_set(vm, vm->config.pid ? WATCHED_GONE : WATCHED_WAITING);
 		return;
 	}

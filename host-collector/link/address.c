@@ -38,7 +38,7 @@ static int unix_parse(const char *path, struct link_address *out, char *why, siz
 	return 0;
 }
 
-/* `len` digits, below 2^32 - 1. 0 or -EINVAL. */
+/* Parses `len` digits to a number below 2^32 - 1. Returns 0 or -EINVAL. */
 static int id_parse(const char *text, size_t len, uint64_t *out)
 {
 	return digits_parse(text, len, out) || *out >= UINT32_MAX ? -EINVAL : 0;
@@ -70,7 +70,7 @@ static int tcp_parse(const char *text, struct link_address *out, char *why, size
 	return 0;
 }
 
-/* PORT: any guest; CID:PORT: that one. */
+/* Parses PORT (any guest) or CID:PORT (the guest with this CID). */
 static int vsock_parse(const char *text, struct link_address *out, char *why, size_t why_bytes)
 {
 	struct sockaddr_vm *address = (struct sockaddr_vm *)&out->sockaddr;
@@ -114,7 +114,7 @@ static int vmm_parse(const char *path, struct link_address *out, char *why, size
 	return unix_parse(path, out, why, why_bytes);
 }
 
-/* `path`:PORT. Without a port and with `port` 0: -EINVAL. */
+/* Parses PATH:PORT. Without a port, uses `port`; returns -EINVAL if that is 0. */
 static int hybrid_path(const char *text, uint64_t *port, char *path, size_t path_bytes)
 {
 	const char *colon = strrchr(text, ':');
@@ -258,7 +258,7 @@ int link_address_connected(int fd)
 /* Returns true if a vsock address is for the guest with this CID. */
 static bool link_address_takes(const struct link_address *address, uint32_t cid)
 {
-	/* Below are the host and the machine itself. */
+	/* Lower CIDs are the hypervisor, the local machine and the host. */
 	return cid > VMADDR_CID_HOST &&
 	       (address->peer_cid == VMADDR_CID_ANY || address->peer_cid == cid);
 }
@@ -327,8 +327,8 @@ void link_address_unlink(const struct link_address *address)
 		socket_file_remove(path->sun_path);
 }
 
-/* Socket states as /proc/net/unix prints them (SS_CONNECTING, SS_CONNECTED): a connection that
- * nobody accepted yet bears the listener's path and the first, an accepted one the second. */
+/* Socket states as /proc/net/unix prints them (SS_CONNECTING, SS_CONNECTED). A connection that was
+ * not accepted yet has the listener's path and the first state; an accepted one has the second. */
 enum { STATE_WAITING = 2, STATE_ACCEPTED = 3 };
 
 enum link_backlog link_address_backlog(const struct link_address *address,

@@ -18,8 +18,7 @@
 
 /* ---- listening ---- */
 
-/* The place of a socket: its folder, and a path to the socket through our descriptor of the folder.
- */
+/* Where a socket is: its folder, and a path to the socket through the descriptor of the folder. */
 struct place {
 	int folder;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -37,7 +36,7 @@ static int ids_read(const char *proc, pid_t pid, struct place *out)
 		return -ESRCH;
 	uid = strstr(status, "\nUid:\t");
 	gid = strstr(status, "\nGid:\t");
-	/* Real, effective, .. */
+	/* The fields are the real id, the effective id, and more. */
 	return uid && gid && sscanf(uid + 6, "%*u %u", &out->uid) == 1 &&
 			       sscanf(gid + 6, "%*u %u", &out->gid) == 1
 		       ? 0
@@ -75,7 +74,7 @@ static int place_find(const char *proc, pid_t pid, const char *path, struct plac
 	if (out->folder < 0)
 		return out->folder;
 	err = folder_check(out);
-	/* The one magic link that is followed is ours. */
+	/* The path has one magic link, /proc/self/fd/N, which this code wrote itself. */
 	if (!err && (size_t)snprintf(out->path, sizeof(out->path), "/proc/self/fd/%d%s",
 				     out->folder, slash) >= sizeof(out->path))
 		err = -ENAMETOOLONG;
@@ -167,7 +166,7 @@ int hybrid_vsock_request(int fd, uint32_t port)
 	return n == len ? 0 : -EAGAIN; /* a new connection's buffer takes more than that */
 }
 
-/* "OK N" */
+/* Returns true if the line is "OK N". */
 static int answer_check(const char *line, size_t len)
 {
 	const char *digits = line + 3;
@@ -181,7 +180,7 @@ int hybrid_vsock_answer(int fd, struct hybrid_vsock_answer *answer)
 {
 	for (;;) {
 		char byte;
-		/* Not more: what follows the line is the guest's. */
+		/* Reads no byte after the line: it belongs to the guest's stream. */
 		const ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT);
 
 		if (n < 0)

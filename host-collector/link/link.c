@@ -21,13 +21,13 @@ enum {
 	TICK_MS = 50,
 	RETRY_MIN_MS = 100,
 	RETRY_MAX_MS = 2000,
-	SILENCE_MS = 3000, /* an agent answers a HELLO at once; then it is worth a word */
+	SILENCE_MS = 3000, /* without an answer to HELLO for so long, the link says so */
 	DEATH_RETRY_MAX_MS = 30000,
-	DEATH_RARE_MS = 10000, /* a decoder that lived so long is replaced without more delay */
-	ACCEPTS_AT_ONCE = 64,  /* then the loop's other handles have their turn */
+	DEATH_RARE_MS = 10000, /* a decoder that lived this long is replaced without more delay */
+	ACCEPTS_AT_ONCE = 64,  /* connections accepted before the loop's other handles are served */
 };
 
-/* The last line on the channel's state that was hidden; text "": none. */
+/* The last hidden line about the channel's state; text "": none. */
 struct hidden_state {
 	enum note_kind kind;
 	char text[VS_TEXT_MAX];
@@ -36,19 +36,19 @@ struct hidden_state {
 struct guest_link {
 	uv_loop_t *loop;
 	struct link_address address;
-	struct message_hello hello; /* ours */
+	struct message_hello hello; /* the host's */
 	struct message_config request;
 	struct decoder_budget budget;
 	struct link_events events;
 	uv_timer_t timer;
 	uv_poll_t *poll; /* of fd or listener; freed when libuv has closed it */
-	int fd;          /* that is about to be connected; then it is the decoder's */
+	int fd;          /* until it is connected; then the decoder owns it */
 	int listener;
 	int kept;                /* a connection that the decoder was too busy for; -1: none */
 	struct decoder *decoder; /* NULL: not connected */
 	struct framer *framer;
-	bool redials; /* or: */
-	bool listens; /* itself */
+	bool redials; /* connects again after the connection has ended */
+	bool listens; /* on a socket of its own */
 	char agent_version[32];
 	bool talked, hello_known, said_silence, said_refused, closed;
 	int dial_error, said_dial_error; /* the last one; 0: none since it worked */
@@ -57,20 +57,20 @@ struct guest_link {
 	uint64_t asked_ms; /* uv_now() when a port was requested of the VMM */
 	uint64_t next_dial_ms, connected_ms, connections, deaths, frames, refused_records;
 	uint64_t connection_frames;
-	struct log_limit lines;     /* of notes, over all connections */
-	struct log_limit strangers; /* of those about connections that are not the agent's */
+	struct log_limit lines;     /* for notes, over all connections */
+	struct log_limit strangers; /* for notes about connections that are not the agent's */
 	struct hidden_state hidden_state;
 	/* Ids of events that are known to be missing on this connection. */
 	uint32_t missing[VS_USER_EVENTS_MAX];
 	size_t n_missing;
-	struct record_stats now, before; /* this decoder's, the sum of those before */
+	struct record_stats now, before; /* of this decoder; the sum of all earlier ones */
 };
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 static void on_accept(uv_poll_t *poll, int status, int events);
 static void on_answer(uv_poll_t *poll, int status, int events);
 
-/* The end of a time in which lines were hidden: how many, and how the channel stands. */
+/* At the end of a time in which lines were hidden, says how many, and the channel's state. */
 static void hidden_note(struct guest_link *l, uint64_t now_ms)
 {
 	const uint64_t n =
@@ -84,7 +84,7 @@ static void hidden_note(struct guest_link *l, uint64_t now_ms)
 		 l->address.text, n);
 	l->events.note(l->events.context, NOTE_PROTOCOL, text);
 	if (log_limit_is_reached(&l->lines, now_ms))
-		return; /* only strangers' were counted */
+		return; /* only lines about strangers were hidden */
 	l->hidden_state.text[0] = '\0';
 	if (hidden.text[0])
 		l->events.note(l->events.context, hidden.kind, hidden.text);
@@ -151,7 +151,7 @@ static int poll_start(struct guest_link *l, int fd, int events, uv_poll_cb callb
 	return uv_poll_start(l->poll, events, callback);
 }
 
-/* ---- what decoders count, over all of them ---- */
+/* ---- totals of all decoders ---- */
 
 static void stats_add(struct record_stats *sum, const struct record_stats *more)
 {
@@ -163,7 +163,7 @@ static void stats_add(struct record_stats *sum, const struct record_stats *more)
 	sum->blocked_ms += more->blocked_ms;
 }
 
-/* ---- connections come and go ---- */
+/* ---- begin and end of connections ---- */
 
 static void dial_later(struct guest_link *l, uint64_t delay_ms)
 {
@@ -177,7 +177,7 @@ static void retry_later(struct guest_link *l)
 		l->retry_ms *= 2;
 }
 
-/* No connection came about. */
+/* A connection could not be made. */
 static void connection_fail(struct guest_link *l)
 {
 	poll_stop(l);
@@ -234,7 +234,7 @@ static void kept_close(struct guest_link *l)
 	l->kept = -1;
 }
 
-/* ---- what the decoder hands over ---- */
+/* ---- messages of the decoder ---- */
 
 static void on_hello(struct guest_link *l, const struct message_hello *hello)
 {
@@ -242,7 +242,7 @@ static void on_hello(struct guest_link *l, const struct message_hello *hello)
 	     hello->program_version, hello->kernel_release, hello->n_cpus);
 	l->talked = l->hello_known = true;
 	l->n_missing = 0;
-	if (!l->redials) { /* whoever connects now waits until this one has gone */
+	if (!l->redials) { /* the next connection waits until the decoder has ended */
 		poll_stop(l);
 		kept_close(l);
 	}
@@ -251,7 +251,7 @@ static void on_hello(struct guest_link *l, const struct message_hello *hello)
 	l->events.hello(l->events.context, hello);
 }
 
-/* The frame holds it all; these lines are for people. */
+/* The frame has the whole answer; these lines are for people. */
 static void on_config_reply(struct guest_link *l, const struct message_config_reply *reply)
 {
 	char text[VS_TEXT_MAX];
@@ -264,7 +264,7 @@ static void on_config_reply(struct guest_link *l, const struct message_config_re
 	}
 }
 
-/* The frame holds it all; here is what is missing, each once. */
+/* The frame has all of it; these lines name each event that is missing once. */
 static void on_user_events(struct guest_link *l, const struct message_user_events *m)
 {
 	for (size_t i = 0; i < m->n; i++) {
@@ -335,7 +335,8 @@ static void on_record(void *context, struct guest_record *r)
 		on_guest_frame(l, r);
 }
 
-/* Starts a decoder for the connection `fd`, or with -1 for those that are handed over to it. */
+/* Starts a decoder for the connection `fd`; with -1, for connections that are passed to it later.
+ */
 static bool decoder_begin(struct guest_link *l, int fd)
 {
 	const struct decoder_events events = {on_record, on_decoder_ended, l};
@@ -354,7 +355,7 @@ static bool decoder_begin(struct guest_link *l, int fd)
 	return !err;
 }
 
-/* l->fd is connected: it becomes the decoder's. */
+/* l->fd is connected: passes it to a new decoder. */
 static void connection_up(struct guest_link *l)
 {
 	int fd = l->fd;
@@ -399,7 +400,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	bool failed;
 
 	(void)status, (void)events;
-	/* libuv says EBADF for whatever is wrong; the socket knows better. */
+	/* libuv reports EBADF for each error; the socket has the real one. */
 	failed = link_address_connected(l->fd) != 0;
 	if (!failed && l->address.ask_port)
 		failed = hybrid_vsock_request(l->fd, l->address.ask_port) ||
@@ -477,7 +478,7 @@ static void on_accept(uv_poll_t *poll, int status, int events)
 			more = fd >= 0 && connection_new(l, fd);
 	}
 	if (!more)
-		poll_stop(l); /* until the next tick */
+		poll_stop(l); /* the next tick starts it again */
 }
 
 static void open_failed(struct guest_link *l, int err)
@@ -490,7 +491,7 @@ static void open_failed(struct guest_link *l, int err)
 	retry_later(l);
 }
 
-/* Listens, if it does not yet. */
+/* Begins to listen if it does not listen yet. */
 static void listen_again(struct guest_link *l)
 {
 	if (l->listener < 0)
@@ -517,7 +518,7 @@ static void dial(struct guest_link *l)
 		connection_fail(l);
 }
 
-/* Returns the reason why the agent sends nothing. Static. */
+/* Returns the reason why the agent sends nothing: a static text. */
 static const char *silence_explain(const struct guest_link *l)
 {
 	static const char *const causes[] = {
@@ -546,7 +547,7 @@ static void silence_check(struct guest_link *l)
 
 static void on_timer(uv_timer_t *timer);
 
-/* All links of a loop work at the same moments: it wakes up once for all of them. */
+/* All links of a loop have the same moments of work, so that the loop wakes up once for all. */
 static void timer_start(struct guest_link *l)
 {
 	uv_timer_start(&l->timer, on_timer, TICK_MS - uv_now(l->loop) % TICK_MS, 0);
@@ -564,7 +565,7 @@ static void on_timer(uv_timer_t *timer)
 		silence_check(l);
 	if (l->fd >= 0 && l->address.ask_port && l->asked_ms &&
 	    uv_now(l->loop) - l->asked_ms >= SILENCE_MS)
-		connection_fail(l); /* a VMM that does not answer */
+		connection_fail(l); /* the VMM did not answer in time */
 	if (l->fd >= 0 || uv_now(l->loop) < l->next_dial_ms)
 		return;
 	if (l->redials && !l->decoder)
@@ -612,8 +613,8 @@ int guest_link_open(uv_loop_t *loop, const struct link_address *address,
 		free(l);
 		return err;
 	}
-	/* So that whoever dials at once is heard. If it fails now, the timer says so and tries
-	 * again. */
+	/* At once, so that an agent that connects immediately is accepted. If it fails, the timer
+	 * says so and tries again. */
 	if (l->listens)
 		l->listener = link_address_open(address);
 	if (l->listener < 0)

@@ -8,7 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* 1: a socket; 0: nothing is there; -EEXIST: something else is; -errno. */
+/* Returns 1 if the path is a socket, 0 if nothing is there, -EEXIST if it is something else, or
+ * another -errno. */
 static int is_socket(const char *path)
 {
 	struct stat s;
@@ -26,7 +27,7 @@ int socket_file_clear(const char *path)
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path, path, strlen(path));
-	/* connect() says ECONNREFUSED for a file of any other kind, too. */
+	/* connect() also returns ECONNREFUSED for other kinds of files. */
 	err = is_socket(path);
 	if (err <= 0)
 		return err;
@@ -35,7 +36,7 @@ int socket_file_clear(const char *path)
 		return -errno;
 	err = connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 	close(fd);
-	/* EAGAIN: its backlog is full. EPROTOTYPE: it is no stream. */
+	/* EAGAIN: the backlog is full. EPROTOTYPE: it is not a stream socket. */
 	if (!err || err == -EAGAIN || err == -EPROTOTYPE)
 		return -EADDRINUSE;
 	if (err == -ENOENT)

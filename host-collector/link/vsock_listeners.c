@@ -17,15 +17,15 @@
 
 enum {
 	RETRY_MS = 2000,
-	ACCEPTS_AT_ONCE = 64, /* then the loop's other handles have their turn */
+	ACCEPTS_AT_ONCE = 64, /* connections accepted before the loop's other handles are served */
 };
 
 struct listener {
 	struct vsock_listeners *listeners;
 	uint32_t port;
 	bool wanted, polls;
-	int listener; /* -errno: why it is not open */
-	int said;     /* the last error that was */
+	int listener; /* a descriptor, or -errno: why there is none */
+	int said;     /* the last error that was logged */
 	uint64_t tried_ms;
 	uv_poll_t poll;
 };
@@ -36,7 +36,7 @@ struct vsock_listeners {
 	struct vsock_listeners_events events;
 	size_t n;
 	struct listener *all[VSOCK_PORTS_MAX];
-	struct log_limit lines; /* of guests that are refused */
+	struct log_limit lines; /* for guests that are refused */
 };
 
 static void address_make(uint32_t port, struct link_address *out)
@@ -116,7 +116,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 		const int fd = listeners->carrier->accept(listener->listener, &cid);
 
 		if (fd < 0 && fd != -EACCES && fd != -EINTR && fd != -ECONNABORTED) {
-			/* Out of descriptors, say: not again before the next look. */
+			/* For example no descriptors: tries again at the next tick. */
 			if (fd != -EAGAIN)
 				listener->polls = uv_poll_stop(poll) != 0;
 			break;
