@@ -82,7 +82,7 @@ static int cpu_add_ring(struct capture_bpf *c, __u32 cpu)
 	return 0;
 }
 
-/* Rings for all CPUs that are online and have none. */
+/* Makes rings for all online CPUs that have none. */
 static int cpus_add_rings(struct capture_bpf *c)
 {
 	bool online[VS_CPUS_MAX];
@@ -100,7 +100,8 @@ static const char *sample_program(const struct capture_bpf *c)
 	return c->host ? "vs_h_sample" : "vs_sample";
 }
 
-/* Before load: the rings' size, which the verifier must know, and a template for their map. */
+/* Called before the load. Sets the size of the rings, which the verifier must know, and a template
+ * for their map. */
 static int objects_prepare(void *context, struct bpf_object *object)
 {
 	struct capture_bpf *c = context;
@@ -128,7 +129,7 @@ static int objects_prepare(void *context, struct bpf_object *object)
 	return error;
 }
 
-/* After load, before the first program runs. */
+/* Called after the load, before the first program runs. */
 static int objects_loaded(void *context, struct bpf_object *object)
 {
 	struct capture_bpf *c = context;
@@ -165,7 +166,7 @@ static int objects_loaded(void *context, struct bpf_object *object)
 	return error;
 }
 
-/* Slots per CPU: a power of two, so that the probes can mask. */
+/* Returns the number of slots per CPU: a power of two, because the programs use it as a mask. */
 static size_t ring_slots_for(size_t bytes, size_t n_rings)
 {
 	const size_t wanted = bytes / n_rings / sizeof(struct vs_event);
@@ -253,8 +254,9 @@ static long rings_drain(struct capture_bpf *c, const struct capture_sink *sink)
 	return total;
 }
 
-/* Names some more of the tasks that existed before us, as many as surely fit into a ring. The
- * iterator's program emits the names and writes one byte per task for us to count. */
+/* Names some more of the tasks that existed before the capture, as many as certainly fit into a
+ * ring. The iterator's program emits the names and writes one byte per task, which are counted
+ * here. */
 static void tasks_step(struct capture_bpf *c)
 {
 	char bytes[1024];
@@ -460,7 +462,7 @@ static int program_info(const struct bpf_program *program, struct bpf_prog_info 
 	const int fd = bpf_program__fd(program);
 
 	*info = (struct bpf_prog_info){0};
-	/* No descriptor: it was left out. */
+	/* Without a descriptor, the program was left out. */
 	return fd < 0 ? 0 : bpf_obj_get_info_by_fd(fd, info, &bytes);
 }
 

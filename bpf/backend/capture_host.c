@@ -20,7 +20,7 @@
 enum {
 	EXIT_THRESHOLD_NS = 1000000,
 	BUFFERS_AT_ONCE = 16,
-	STACKS_PER_DRAIN = 1024, /* they may come faster than they are taken */
+	STACKS_PER_DRAIN = 1024, /* so that a drain ends if stacks come faster than it reads them */
 };
 
 struct capture_host {
@@ -29,22 +29,22 @@ struct capture_host {
 	int template_fd; /* of a stack buffer */
 	struct vs_followed *followed;
 	size_t followed_bytes;
-	/* In the programs' globals. */
+	/* These are variables of the programs. */
 	struct vs_bucket *buckets;
 	int32_t *waiting;
 	const uint64_t *unfollowed, *stacks_dropped, *exits_uncounted;
 	struct ring_buffer *stacks;
 	struct kallsyms_range plumbing[KALLSYMS_PLUMBING_MAX];
 	size_t n_plumbing;
-	int *buffer_fds; /* by slot, 0: it has no stack buffer */
+	int *buffer_fds; /* by slot; 0: the slot has no stack buffer */
 	struct vs_kept_stack *empty_stack;
 	uint32_t *removed; /* slots to clean up at the next drain */
 	size_t n_removed;
 	const struct capture_sink *sink; /* during a drain */
-	unsigned int stacks_left;        /* that this drain still takes */
+	unsigned int stacks_left;        /* number of stacks that this drain may still read */
 	struct bpf_program *tracepoint_program, *fault_program;
-	struct vs_tracepoint *tracepoints; /* in the programs' globals */
-	uint8_t *summary;                  /* there too, by VM */
+	struct vs_tracepoint *tracepoints; /* a variable of the programs */
+	uint8_t *summary;                  /* the same, by VM */
 	uint32_t *detail_anywhere;
 	uint64_t *wait_threshold_ns;
 	bool level_set[VS_VMS_MAX]; /* by VM: its level has been set */
@@ -162,7 +162,7 @@ static int stack_arrived(void *context, void *data, size_t bytes)
 	memcpy(out.comm, s->comm, sizeof(out.comm));
 	memcpy(out.user.regs, s->regs, sizeof(out.user.regs));
 	h->sink->stack(h->sink->context, &out);
-	return --h->stacks_left ? 0 : -EAGAIN; /* the one in hand is taken all the same */
+	return --h->stacks_left ? 0 : -EAGAIN; /* libbpf consumes this one in any case */
 }
 
 int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void *globals)
@@ -216,8 +216,8 @@ int capture_host_loaded(struct capture_host *h, struct bpf_object *object, void 
 	return h->stacks ? 0 : -errno;
 }
 
-/* Returns when no program runs any more that began before the call: the kernel's answer to an
- * update of a map of maps. Slot 0 is nobody's. */
+/* Waits until all programs that began before the call have ended: the kernel does so when a map of
+ * maps is updated. Slot 0 is never used. */
 static int programs_wait(struct capture_host *h)
 {
 	const __u32 nobody = 0;
@@ -263,8 +263,8 @@ static void buffers_close(const int *fds, __u32 n)
 		close(fds[i]);
 }
 
-/* Buffers for `slot` and those that will be taken next: an update of a map of maps waits for all
- * programs that run (some 10 ms), one of many entries at once waits only once (Linux 6.8). */
+/* Makes buffers for `slot` and for the slots that are used next. An update of a map of maps waits
+ * for all programs that run (some 10 ms); an update of many entries waits only once (Linux 6.8). */
 static int buffers_create(struct capture_host *h, __u32 slot)
 {
 	__u32 slots[BUFFERS_AT_ONCE], n = 0, done;
@@ -283,7 +283,8 @@ static int buffers_create(struct capture_host *h, __u32 slot)
 		return error;
 	done = n;
 	if (bpf_map_update_batch(h->buffers_fd, slots, fds, &done, NULL)) {
-		/* Before Linux 5.15, or out of memory: only the one that is needed now. */
+		/* Before Linux 5.15, or without memory, makes only the buffer that is needed now.
+		 */
 		buffers_close(fds + 1, n - 1);
 		n = 1;
 		error = bpf_map_update_elem(h->buffers_fd, &slots[0], &fds[0], BPF_ANY);
@@ -297,8 +298,9 @@ static int buffers_create(struct capture_host *h, __u32 slot)
 	return 0;
 }
 
-/* A slot keeps its buffer: taking one out of the map costs a wait for programs, and slots are
- * reused last in, first out, so buffers stay nearly as few as there ever were slots in use. */
+/* A slot keeps its buffer, because removing one from the map waits for programs. The slot that was
+ * freed last is used first, so there are hardly more buffers than slots were ever in use at once.
+ */
 static int buffer_ready(struct capture_host *h, __u32 slot)
 {
 	const struct vs_kept_stack *empty = h->empty_stack;
@@ -308,9 +310,8 @@ static int buffer_ready(struct capture_host *h, __u32 slot)
 	return fd > 0 ? bpf_map_update_elem(fd, &zero, empty, BPF_ANY) : buffers_create(h, slot);
 }
 
-/* Attaches to the tracepoints that exist by now: the modules they belong to may be loaded later
- * than we are. What cannot be attached is not observed; the capture's users see that from the
- * events. */
+/* Attaches to the tracepoints that exist by now. Their modules may be loaded later than this
+ * program. The capture's users learn from the events which tracepoints are not observed. */
 static void tracepoints_attach(struct capture_host *h)
 {
 	const libbpf_print_fn_t print = libbpf_set_print(NULL);
@@ -331,8 +332,8 @@ static void tracepoints_attach(struct capture_host *h)
 		h->tracepoint_links[i] = bpf_program__attach_tracepoint_opts(
 			h->tracepoint_program, row->system, row->name, &options);
 	}
-	/* The thread may run meanwhile: an entry of whose exit nothing is captured would look like
-	 * a guest that runs on and on. */
+	/* The thread may run meanwhile. A VM-entry without its VM-exit would look like a guest that
+	 * never stops running. */
 	for (size_t i = 0; i < VS_TRACEPOINTS_MAX; i++) {
 		if (types[i])
 			__atomic_store_n(&h->tracepoints[i].type, types[i], __ATOMIC_RELEASE);
@@ -355,7 +356,7 @@ static bool thread_exists(pid_t tid, pid_t tgid)
 	return !access(path, F_OK);
 }
 
-/* A slot for a thread that is not followed yet; -EEXIST: it is, in *slot. */
+/* Takes a slot for a thread. Returns -EEXIST if the thread is followed already, in *slot. */
 static int slot_take(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm, __u32 *slot)
 {
 	struct vs_followed *f;
@@ -372,7 +373,7 @@ static int slot_take(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm,
 	error = bpf_map_update_elem(h->slots_fd, &tid, slot, BPF_NOEXIST);
 	if (!error)
 		return 0;
-	/* The kernel may have followed it meanwhile. */
+	/* The programs may have begun to follow it meanwhile. */
 	__atomic_fetch_sub(bucket_of(h, tid), 1, __ATOMIC_RELAXED);
 	slot_clean(h, *slot);
 	if (error == -EEXIST && bpf_map_lookup_elem(h->slots_fd, &tid, slot))
@@ -380,7 +381,7 @@ static int slot_take(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm,
 	return error;
 }
 
-/* -ENOENT: not followed (any more). */
+/* Returns -ENOENT if the thread is not followed, or no longer. */
 static int thread_remove(struct capture_host *h, pid_t tid)
 {
 	__u32 slot;
@@ -391,14 +392,14 @@ static int thread_remove(struct capture_host *h, pid_t tid)
 	if (error)
 		return error;
 	__atomic_fetch_sub(bucket_of(h, tid), 1, __ATOMIC_RELAXED);
-	/* So that no program that begins later finds it by its bucket. */
+	/* Programs that begin later must not find it by its bucket. */
 	__atomic_store_n(&h->followed[slot].tid, 0, __ATOMIC_RELAXED);
 	h->removed[h->n_removed++] = slot;
 	return 0;
 }
 
-/* Whether userspace still follows a thread of this process. Ones that await clean-up are not
- * followed any more. */
+/* Returns true if user space still follows a thread of this process. Removed threads that wait for
+ * their clean-up do not count. */
 static bool process_has_threads(const struct capture_host *h, pid_t tgid)
 {
 	for (__u32 slot = 1; slot < VS_FOLLOWED_MAX; slot++) {
@@ -412,13 +413,15 @@ static bool process_has_threads(const struct capture_host *h, pid_t tgid)
 	return false;
 }
 
-/* Once userspace follows no thread of a process any more, go its new threads and signals, too. */
+/* If user space follows no thread of a process any more, stops following its new threads and
+ * signals.
+ */
 static void process_release(struct capture_host *h, pid_t tgid)
 {
 	if (process_has_threads(h, tgid))
 		return;
 	bpf_map_delete_elem(h->processes_fd, &tgid);
-	programs_wait(h); /* one of them may be adding a thread */
+	programs_wait(h); /* one of the programs may be adding a thread */
 	for (__u32 slot = 1; slot < VS_FOLLOWED_MAX; slot++) {
 		const pid_t tid = h->followed[slot].tid;
 
@@ -436,7 +439,7 @@ int capture_host_add(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm,
 		return -EINVAL;
 	if (is_vcpu)
 		tracepoints_attach(h);
-	/* The process first: threads that it creates from now on are followed by the kernel. */
+	/* First the process: from now on, the programs follow threads that it creates. */
 	error = bpf_map_update_elem(h->processes_fd, &tgid, &vm, BPF_ANY);
 	if (error)
 		return error;
@@ -454,7 +457,7 @@ int capture_host_add(struct capture_host *h, pid_t tid, pid_t tgid, uint32_t vm,
 		goto out;
 	__atomic_store_n(&h->followed[slot].flags, is_vcpu ? VS_FOLLOWED_VCPU : 0,
 			 __ATOMIC_RELEASE);
-	/* It may have ended just before we followed it: nobody would ever remove it. */
+	/* It may have ended just before it was followed. Then no program would ever remove it. */
 	if (thread_exists(tid, tgid))
 		return 0;
 	error = -ESRCH;

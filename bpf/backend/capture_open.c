@@ -10,7 +10,7 @@
 #include "bpf/perf/capture_perf.h"
 
 static const struct choice {
-	const struct capture_backend *first, *second; /* second: if the first fails */
+	const struct capture_backend *first, *second; /* the second is used if the first fails */
 } choices[] = {
 	[CAPTURE_BY_ANY] = {&capture_backend_bpf, &capture_backend_perf},
 	[CAPTURE_BY_BPF] = {&capture_backend_bpf, NULL},
@@ -51,8 +51,8 @@ int capture_open(const struct capture_options *options, struct capture **out, ch
 		snprintf((*out)->notice + used, sizeof((*out)->notice) - used,
 			 "%sno samples of stacks through perf", used ? ", " : "");
 	}
-	/* Each backend lacks something else, and either would do; rights both lack are one thing.
-	 */
+	/* If both lack the same rights, one reason is enough. Otherwise each backend lacks
+	 * something else, and either would do. */
 	if (why && why_bytes && error && error != -EPERM && second && second_why[0])
 		snprintf(why, why_bytes, "%s; nor does perf do: %s", first_why, second_why);
 	else if (why && why_bytes)

@@ -18,7 +18,7 @@ int capture_request_find(struct capture_bpf *c, struct bpf_object *object)
 	return 0;
 }
 
-/* The kernel's names are at most 15 bytes, and a NUL. */
+/* Names of tasks in the kernel have at most 15 bytes and a NUL. */
 static struct vs_request_pattern pattern_make(const char *text)
 {
 	struct vs_request_pattern p = {0};
@@ -35,8 +35,7 @@ static struct vs_request_pattern pattern_make(const char *text)
 	return p;
 }
 
-/* The programs run meanwhile. As long as there are no patterns, the events of all tasks are
- * emitted. */
+/* The programs run meanwhile. Without patterns, they emit the events of all tasks. */
 static void patterns_set(struct vs_guest_request *request, const struct message_config *config)
 {
 	__atomic_store_n(&request->n_patterns, 0, __ATOMIC_SEQ_CST);

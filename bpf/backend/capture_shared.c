@@ -11,7 +11,7 @@
 #include "clock/sample.h"
 
 enum {
-	/* One VM's would do with less, see capture_bpf.c. */
+	/* The ring of one VM could be smaller, see capture_bpf.c. */
 	RING_BYTES = 32 << 20,
 	WAIT_THRESHOLD_NS = 20000000,
 	COUNTERS_NS = 100000000,
@@ -33,7 +33,7 @@ static uint32_t vm_of(const struct capture_user *user)
 	return user->number + 1;
 }
 
-/* ---- what a user's capture does ---- */
+/* ---- the capture of one user ---- */
 
 static long user_drain(struct capture *c, const struct capture_sink *sink)
 {
@@ -50,7 +50,7 @@ static long user_drain(struct capture *c, const struct capture_sink *sink)
 	}
 	user->n_queued = 0;
 	s->n_queued -= total;
-	/* Stacks come at once, events when all CPUs have been read up to them. */
+	/* Stacks are passed on at once, events after all CPUs have been read up to their time. */
 	while (user->stacks && user->stacks->stack.time <= s->sample.monotonic_ns) {
 		struct kept_stack *kept = user->stacks;
 
@@ -144,8 +144,8 @@ static int user_remove_thread(struct capture *c, pid_t tid)
 	return capture_remove_thread(s->capture, tid);
 }
 
-/* The kernel's threshold is that of the user with the lowest; each user drops what is shorter than
- * its own. */
+/* The programs use the lowest threshold of all users. Each user drops what is shorter than its own.
+ */
 static int user_wait_threshold(struct capture *c, uint64_t ns)
 {
 	struct capture_user *user = user_of(c);
@@ -171,7 +171,7 @@ static int user_level_set(struct capture *c, uint32_t vm, enum capture_level lev
 
 /* ---- chosen events ---- */
 
-/* The bits of their VMs (vm_of(), modulo 64): the router excludes others with the same bit. */
+/* Bits of the users' VMs (vm_of(), modulo 64). The router excludes other VMs with the same bit. */
 static uint64_t vms_of(const struct user_set *users)
 {
 	uint64_t bits = 0;
@@ -187,7 +187,7 @@ static void event_users_changed(struct capture_shared *s, const struct shared_ev
 	s->capture->backend->event_vms(s->capture, e->id, vms_of(&e->users));
 }
 
-/* The same event of other users, or else a free element; NULL: neither. */
+/* Returns the same event of other users, or else a free element, or NULL if there is neither. */
 static struct shared_event *event_place(struct capture_shared *s, const struct capture_event *event,
 					unsigned int user)
 {
@@ -307,7 +307,7 @@ static void user_close(struct capture *c)
 
 	events_leave(s, user->number);
 	event_router_leave(s->router, user->number, thread_release, s->capture);
-	/* Its number asks for nothing any more. */
+	/* No request has its number any more. */
 	if (capture_summarises(s->capture))
 		capture_level_set(s->capture, vm_of(user), CAPTURE_SUMMARY);
 	s->users[user->number] = NULL;
@@ -348,7 +348,7 @@ static const struct capture_backend user_backend = {
 	.waiting = user_waiting,
 };
 
-/* ---- all of them ---- */
+/* ---- all users ---- */
 
 int capture_shared_open(const struct capture_options *options, struct capture_shared **out,
 			char *why, size_t why_bytes)
@@ -418,11 +418,11 @@ int capture_shared_join(struct capture_shared *s, uint64_t wait_threshold_ns, st
 		return -ENOSPC;
 	if (!wait_threshold_ns)
 		wait_threshold_ns = WAIT_THRESHOLD_NS;
-	/* What concerned an earlier user of this number is handed out before. */
+	/* First passes on events of an earlier user with this number. */
 	err = shared_pump(s);
 	if (!err)
 		err = capture_wait_threshold(s->capture, wait_threshold_ns);
-	if (!err) /* whatever an earlier user of this number had */
+	if (!err) /* an earlier user with this number may have had another one */
 		err = capture_level_set(s->capture, number + 1, CAPTURE_DETAIL);
 	if (err)
 		return err;

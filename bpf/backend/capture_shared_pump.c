@@ -24,7 +24,7 @@ enum {
 	STACKS_MAX = 256, /* of a user that does not drain */
 };
 
-/* ---- to a user ---- */
+/* ---- the users' queues ---- */
 
 /* Returns whether a user may queue one more event. A user that has less than its share of half of
  * the room always may, so that an event storm of one VM does not cost the others their events. */
@@ -33,7 +33,7 @@ static bool has_room(const struct capture_shared *s, const struct capture_user *
 	const size_t scaled = QUEUED_EVENTS_PER_CPU * s->n_cpus;
 	const size_t half = (scaled > QUEUED_EVENTS_MIN ? scaled : QUEUED_EVENTS_MIN) / 2;
 
-	/* One user alone does not take the room that the others share. */
+	/* One user must not take the room that the others share. */
 	const size_t most = s->n_users > 1 ? half / 2 : half;
 
 	return (s->n_queued < half && user->n_queued < most) || user->n_queued < half / s->n_users;
@@ -106,7 +106,7 @@ static void event_hand_out(struct capture_shared *s, const struct vs_event *even
 		user_push(s, s->users[number], event);
 }
 
-/* A copy; NULL: no memory. */
+/* Returns a copy, or NULL without memory. */
 static struct kept_stack *stack_copy(const struct capture_stack *stack)
 {
 	const size_t kernel_bytes = stack->n_kernel * sizeof(*stack->kernel);
@@ -179,7 +179,7 @@ static void on_stack(void *context, const struct capture_stack *stack)
 		stack_push(user, stack, is_short ? VS_STACK_SHORT : stack->role);
 }
 
-/* ---- from the kernel ---- */
+/* ---- the kernel's rings ---- */
 
 static void cpu_push(struct capture_shared *s, struct shared_cpu *cpu, const struct vs_event *event)
 {
@@ -237,13 +237,15 @@ static bool cpu_settle(struct capture_shared *s, size_t number, uint64_t drained
 	return true;
 }
 
-/* When an event can be handed out: a loss, once it is over. */
+/* Returns the time up to which all CPUs must be read before the event is passed on: of a loss, its
+ * end.
+ */
 static uint64_t due(const struct vs_event *event)
 {
 	return event->type == VS_EVENT_LOST ? ev_lost_end(event) : event->time;
 }
 
-/* The CPU whose next event is the oldest; NULL: none has one up to `limit`. */
+/* Returns the CPU whose next event is the oldest, or NULL if none has an event up to `limit`. */
 static struct shared_cpu *cpu_oldest(struct capture_shared *s, uint64_t limit)
 {
 	struct shared_cpu *oldest = NULL;

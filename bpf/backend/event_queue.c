@@ -10,7 +10,7 @@ void event_queue_fini(struct event_queue *q)
 	*q = (struct event_queue){0};
 }
 
-/* Changes nothing if there is no memory for it. */
+/* Without memory, changes nothing. */
 static void room_set(struct event_queue *q, size_t room)
 {
 	struct vs_event *events = realloc(q->events, room * sizeof(*events));
@@ -35,7 +35,7 @@ void event_queue_remove(struct event_queue *q, size_t n)
 	if (++q->removals < EVENT_QUEUE_PERIOD)
 		return;
 	room = q->most > EVENT_QUEUE_MIN / 2 ? 2 * q->most : EVENT_QUEUE_MIN;
-	/* If less than half were given back, it would soon be needed again. */
+	/* Memory is returned only if that is at least half: less would soon be needed again. */
 	if (q->capacity / 2 >= room)
 		room_set(q, room);
 	q->most = q->n;

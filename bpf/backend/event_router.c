@@ -27,7 +27,7 @@ struct routed_thread {
 struct task_name {
 	pid_t tid, tgid; /* tid 0: free */
 	uint64_t comm[2];
-	struct user_set emitted; /* who have heard it */
+	struct user_set emitted; /* users who have received this name */
 	uint64_t used;
 };
 
@@ -232,7 +232,8 @@ bool event_router_introduce(struct event_router *r, pid_t tid, unsigned int user
 	return true;
 }
 
-/* A thread that a user's process created meanwhile: the kernel follows it by itself. */
+/* Adds a thread that a user's process created meanwhile, which the programs follow by themselves.
+ */
 static void thread_adopt(struct event_router *r, pid_t tid, pid_t tgid)
 {
 	if (thread_find(r, tid))
@@ -298,7 +299,7 @@ static void route_of_signal(struct event_router *r, const struct vs_event *e, st
 	}
 }
 
-/* Its users hear at once what a thread of theirs is called, others when they see the task. */
+/* Passes a name to the users of the thread at once, and to others when they see the task. */
 static void route_of_name(struct event_router *r, const struct vs_event *e, struct user_set *out)
 {
 	name_learn(r, e);
@@ -376,8 +377,8 @@ void event_router_route(struct event_router *r, const struct vs_event *event, st
 		}
 		break;
 	case VS_SCOPE_ANYONE:
-		/* Raised by whatever task or interrupted task: the kernel does not say for which
-		 * VM. */
+		/* Any task may raise it, or an interrupt in any task. The kernel does not say for
+		 * which VM. */
 		*out = r->detail;
 		return;
 	case VS_SCOPE_END:

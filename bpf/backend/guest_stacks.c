@@ -12,7 +12,7 @@
 struct guest_stacks {
 	struct ring_buffer *ring;
 	int known_fd;
-	/* During a take. */
+	/* Valid during guest_stacks_take(). */
 	capture_guest_stack_taker take;
 	void *context;
 	size_t taken, max;

@@ -15,7 +15,8 @@ static const char mandatory[] = "sched_switch";
 
 enum { VERIFIER_LOG_BYTES = 1 << 20 };
 
-/* "sched_switch" of "tp_btf/sched_switch"; NULL if the program is not on a tracepoint. */
+/* Returns "sched_switch" for "tp_btf/sched_switch", or NULL if the program is not on a tracepoint.
+ */
 static const char *program_tracepoint(const struct bpf_program *program)
 {
 	const char *section = bpf_program__section_name(program);
@@ -30,7 +31,8 @@ static bool program_begins(const struct bpf_program *program, const char *name)
 	return !strncmp(bpf_program__name(program), name, strlen(name));
 }
 
-/* The prototype of a tracepoint's probes, with the leading void *; NULL: no such tracepoint. */
+/* Returns the prototype of a tracepoint's probes, with the leading void *, or NULL if there is no
+ * such tracepoint. */
 static const struct btf_type *tracepoint_prototype(const struct btf *kernel, const char *name)
 {
 	char type_name[128];
@@ -163,7 +165,9 @@ static int object_adapt(struct bpf_object *object, const struct btf *kernel, cha
 	return 0;
 }
 
-/* The verifier ends its log with statistics; the line before them names the fault. */
+/* Finds the line that names the fault: the verifier writes it before the statistics at the log's
+ * end.
+ */
 static void verifier_summary(char *log, char *out, size_t out_bytes)
 {
 	char *line, *rest = log;
@@ -178,7 +182,7 @@ static void verifier_summary(char *log, char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "%.160s", last);
 }
 
-/* After a load that failed: loads program by program to name the first that does. */
+/* After a failed load, loads program by program to name the first that fails. */
 static int diagnose(const struct loader_request *request, const struct loader_build *build,
 		    const struct btf *kernel, int load_error, char *why, size_t why_bytes)
 {
@@ -211,7 +215,8 @@ static int diagnose(const struct loader_request *request, const struct loader_bu
 		if (name)
 			error = bpf_object__load(object);
 		if (error) {
-			const bool seen = log[0]; /* without rights, no verifier looks at it */
+			const bool seen =
+				log[0]; /* without rights, the verifier does not even begin */
 
 			verifier_summary(log, summary, sizeof(summary));
 			if (error == -EPERM && !seen) {
@@ -297,7 +302,7 @@ static int check_permission(char *why, size_t why_bytes)
 	return explain(why, why_bytes, fd, "bpf() fails: %s", strerror(-fd));
 }
 
-/* libbpf's errno says "No such process" of a file that is missing. */
+/* libbpf returns ESRCH ("No such process") for a file that is missing. */
 static int no_btf(int error, char *why, size_t why_bytes)
 {
 	const char *const path = "/sys/kernel/btf/vmlinux";
@@ -377,7 +382,7 @@ void loader_unload(struct loader_object *o)
 	*o = (struct loader_object){0};
 }
 
-/* With the same maps instead of new ones. */
+/* Loads an object that uses the maps of another instead of new ones. */
 static int maps_share(struct bpf_object *object, const struct bpf_object *with)
 {
 	struct bpf_map *map;

@@ -11,7 +11,7 @@
 struct looks {
 	const struct loader_object *programs;
 	struct bpf_object *mine; /* NULL until the first look */
-	/* In the programs' globals. */
+	/* These are variables of the programs. */
 	struct vs_look *look;
 	const uint64_t *hits;
 	int cpus_fd, n_cpus;

@@ -11,7 +11,7 @@ static struct vs_event *slot_at(const struct ring_reader *r, uint64_t position)
 	return &r->ring->slots[position & r->mask];
 }
 
-/* Moves the event at `position` before the later ones; seq numbers stay with their slots. */
+/* Moves the event at `position` to its place in the order of time. seq stays with the slots. */
 static void sort_in(const struct ring_reader *r, uint64_t first, uint64_t position)
 {
 	const struct vs_event moved = *slot_at(r, position);
@@ -41,10 +41,12 @@ size_t ring_reader_take(struct ring_reader *r, uint64_t early_drops, struct ring
 	for (n = 0; n < slots; n++) {
 		struct vs_event *slot = slot_at(r, first + n);
 
-		/* Pairs with the probe's last store: a type means that the rest is there. */
+		/* Pairs with the program's last store: if there is a type, the event is complete.
+		 */
 		if (!__atomic_load_n(&slot->type, __ATOMIC_ACQUIRE))
 			break;
-		/* A nested probe may have seen a newer counter than the one it interrupted. */
+		/* A nested program may have read a newer counter than the one that it interrupted.
+		 */
 		const int32_t newer =
 			(int32_t)(slot->seq + (uint32_t)early_drops - (uint32_t)r->drops);
 

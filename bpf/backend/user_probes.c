@@ -25,9 +25,10 @@ struct user_probe {
 };
 
 struct user_probes {
-	struct vs_user_slot *slots; /* in the programs' globals */
-	uint32_t *all_per_window;   /* there, too */
-	/* There, too; NULL in a guest. */
+	/* These are variables of the programs. */
+	struct vs_user_slot *slots;
+	uint32_t *all_per_window;
+	/* The same; NULL in a guest. */
 	uint32_t *watching, *n_watched_cgroups;
 	const uint64_t *unwatched;
 	struct bpf_link *newtask, *freed; /* NULL until a thread or process is watched */
@@ -172,7 +173,7 @@ void user_probes_stop(struct user_probes *p, uint32_t id)
 
 	if (!probe || probe->detached)
 		return;
-	/* Hits of no task concern it. Its id stays for those in progress. */
+	/* From now on it takes hits of no task. Its id stays for hits in progress. */
 	__atomic_store_n(&p->slots[probe - p->probes].untraced, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->slots[probe - p->probes].vms, 0, __ATOMIC_RELAXED);
 	/* Programs run within an RCU critical section: this waits for those in progress. */

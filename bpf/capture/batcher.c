@@ -26,7 +26,7 @@
 
 enum {
 	STAGE_EVENTS = VS_BATCH_EVENTS_MAX,
-	STAGE_TAIL = 64,   /* kept back when the stage is full */
+	STAGE_TAIL = 64,   /* events that stay in the stage when it is full */
 	STAGE_BLOCK = 256, /* events copied at a time: the next loop finds them in the cache */
 	COOKED_EVENTS =
 		2 * STAGE_EVENTS + 1, /* a LOST marker before every record, one at the end */
@@ -34,13 +34,14 @@ enum {
 	SAMPLES = 8, /* between two drains */
 };
 
-/* MONOTONIC is slewed by at most 0.05 %, and the TSC's rate is known much better than that. */
+/* CLOCK_MONOTONIC is slewed by at most 0.05 %. The rate of the TSC is known much better than that.
+ */
 #define LAG_MARGIN 1.01
 
 struct cpu_state {
-	uint32_t next_seq; /* the source's; in frames less what was aggregated */
+	uint32_t next_seq; /* of the source; frames have this less the aggregated events */
 	uint32_t aggregated;
-	uint64_t newest_time; /* stream time of the newest record handed out */
+	uint64_t newest_time; /* stream time of the newest record that was delivered */
 	uint64_t watermark;
 	uint64_t emitted, dropped_kernel, dropped_user;
 	struct capture_cpu_stats before; /* the kernel's counters before this drain */
@@ -48,7 +49,7 @@ struct cpu_state {
 
 struct batcher {
 	struct batcher_source source;
-	uint64_t lag_ticks; /* of the source's lag, rather too many */
+	uint64_t lag_ticks; /* the source's lag, rounded up */
 	struct frame_writer *writer;
 	struct batch_encoder *encoder;
 	struct byte_buffer payload;
@@ -58,21 +59,22 @@ struct batcher {
 	void *rewrite_context;
 
 	uint64_t began_tsc;         /* of the first sample */
-	struct clock_sample before; /* this drain's */
+	struct clock_sample before; /* of this drain */
 	struct clock_spans clock;
-	/* The span of the last stamp that was cooked, and its stamp with the greatest bound. */
+	/* The span of the last stamp that was converted, and its stamp with the greatest bound. */
 	const struct capture_clock *span;
 	struct clock_chord chord;
 	uint64_t deepest_ns, deepest_stamp;
 	uint64_t noise; /* low bits that no stamp of the chord needs, see noise_of() */
-	/* Of what is being cooked: the span in which the clock stood still; two such: not used. */
+	/* The span of the events that are converted now in which the clock stood still. It is not
+	 * used if there are two. */
 	uint64_t chord_begin, chord_end;
 	bool chords_many;
-	/* The CPU whose TSC the stamps are: of all samples around what is being cooked. */
+	/* The CPU whose TSC all samples around the events that are converted now were read. */
 	bool names_tsc_cpu, tsc_cpu_set;
 	uint32_t tsc_cpu;
 
-	struct vs_event *stage; /* one CPU's, CLOCK_MONOTONIC */
+	struct vs_event *stage; /* of one CPU, times in CLOCK_MONOTONIC */
 	size_t n_staged;
 	uint16_t stage_cpu;
 	uint64_t stage_newest_ns;
@@ -84,7 +86,7 @@ struct batcher {
 	struct batcher_frame *frames;
 	size_t n_frames, frames_capacity;
 
-	struct byte_buffer *out; /* of the drain under way, like the rest */
+	struct byte_buffer *out; /* of the drain in progress, like the following */
 	const struct batcher_stack_sink *stacks;
 	long n_delivered;
 	int error;
@@ -166,7 +168,8 @@ void batcher_free(struct batcher *b)
 	free(b);
 }
 
-/* Takes a sample, and those that others took since the last one. 0 or -errno. */
+/* Takes a sample, and adds those that other functions took since the last one. Returns 0 or -errno.
+ */
 static int clock_sample_next(struct batcher *b, struct clock_sample *out)
 {
 	const struct clock_sample *newest = &b->clock.clock.after;
@@ -185,7 +188,7 @@ static int clock_sample_next(struct batcher *b, struct clock_sample *out)
 	return 0;
 }
 
-/* A fresh sample if `monotonic_ns` lies beyond the newest one. */
+/* Takes a sample if `monotonic_ns` is later than the newest one. */
 static void clock_reach(struct batcher *b, uint64_t monotonic_ns)
 {
 	struct clock_sample sample;
@@ -248,9 +251,9 @@ static void span_leave(struct batcher *b, uint64_t *time_err)
 	b->deepest_ns = b->deepest_stamp = 0;
 }
 
-/* A counter of more than 2 ticks per ns has values that stand for no stamp. Of those for one stamp,
- * times are the one with most low bits 0: such times are smaller when compressed, and their order
- * is still that of the stamps. */
+/* A counter of more than 2 ticks per ns has several values for one stamp. The time of an event is
+ * the one whose low bits are 0: such times compress better, and their order is still that of the
+ * stamps. */
 static uint64_t noise_of(const struct clock_chord *chord)
 {
 	uint64_t noise = 0;
@@ -274,7 +277,7 @@ static void span_enter(struct batcher *b, const struct capture_clock *span, uint
 		tsc_cpu_note(b, span);
 }
 
-/* Records arrive almost ordered: insertion sort is one comparison for each. */
+/* Records arrive almost ordered, so that insertion sort needs one comparison for most of them. */
 static void events_sort_by_seq(struct vs_event *events, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
@@ -330,8 +333,8 @@ static int slice_write(struct batcher *b, const struct batch *batch)
 					batch_encoder_noise_end(b->encoder), b->out);
 }
 
-/* One frame of `n` cooked events, halved while it is too large for a frame. Whatever happens to
- * it, the CPU's totals stay exact. */
+/* Makes a frame of `n` converted events, or frames of their halves if they are too large for one.
+ * The CPU's totals stay exact in any case. */
 static void slice_encode(struct batcher *b, uint16_t cpu, struct vs_event *events, size_t n,
 			 uint64_t time_err, uint64_t watermark)
 {
@@ -398,8 +401,8 @@ static uint64_t promised(const struct cpu_state *state)
 	return state->newest_time > state->watermark ? state->newest_time : state->watermark;
 }
 
-/* Stream time of a stamp, never before what was promised by less than its own error: the clocks may
- * have been set back. */
+/* Converts a stamp to stream time. A time slightly before the promised time, by less than its own
+ * error, becomes the promised time: the clocks may have been set back. */
 static uint64_t stamp_convert(const struct capture_clock *span, const struct cpu_state *state,
 			      uint64_t mono_ns, uint64_t *err_ticks)
 {
@@ -409,8 +412,8 @@ static uint64_t stamp_convert(const struct capture_clock *span, const struct cpu
 	return time < floor && floor - time <= *err_ticks ? floor : time;
 }
 
-/* The same for the stamp of an event. Raises *time_err to its bound, now or when its span is
- * left. */
+/* The same for the stamp of an event. Raises *time_err to its bound, at once or after the last
+ * stamp of its span. */
 static uint64_t event_time(struct batcher *b, const struct cpu_state *state, uint64_t mono_ns,
 			   uint64_t *time_err)
 {
@@ -434,7 +437,7 @@ static uint64_t event_time(struct batcher *b, const struct cpu_state *state, uin
 	return time;
 }
 
-/* Tells no handlers that are only counted. What was counted as lost before has its number. */
+/* Removes handlers that are only counted. Numbers of events that were counted as lost stay. */
 static void stage_summarise(struct batcher *b, size_t n)
 {
 	const uint32_t next_seq = b->cpus[b->stage_cpu].next_seq;
@@ -453,7 +456,7 @@ static void cooked_lost_add(struct batcher *b, size_t *n_cooked, const struct vs
 	b->has_lost = true;
 }
 
-/* Fills b->cooked from the first `n` staged records; returns how many it holds. */
+/* Fills b->cooked from the first `n` staged records. Returns the number of its events. */
 static size_t stage_cook(struct batcher *b, size_t n, uint64_t *time_err)
 {
 	struct cpu_state *state = &b->cpus[b->stage_cpu];
@@ -531,7 +534,7 @@ static bool missing_settle(struct batcher *b, uint16_t cpu, size_t *n_cooked)
 		begin = b->cooked[*n_cooked - 1].time;
 	else if (state->newest_time > begin)
 		begin = state->newest_time;
-	if (!begin) /* nothing of this CPU has come yet */
+	if (!begin) /* no event of this CPU has come yet */
 		begin = b->began_tsc;
 	lost = event_lost(state->next_seq - state->aggregated, (uint64_t)missing, begin, 0);
 	cooked_lost_add(b, n_cooked, &lost);
@@ -544,7 +547,7 @@ static uint64_t ticks_less(uint64_t ticks, uint64_t err)
 	return ticks > err ? ticks - err : 0;
 }
 
-/* No record that was still to come can be older than what is kept in the stage. */
+/* Later records cannot be older than those that stay in the stage. */
 static uint64_t stage_oldest(struct batcher *b, size_t from)
 {
 	uint64_t oldest = UINT64_MAX;
@@ -559,7 +562,7 @@ static uint64_t stage_oldest(struct batcher *b, size_t from)
 	return oldest;
 }
 
-/* turn_ends: the source has nothing more of this CPU in this drain. */
+/* turn_ends: the source has no more events of this CPU in this drain. */
 static void stage_flush(struct batcher *b, bool turn_ends)
 {
 	uint16_t cpu = b->stage_cpu;
@@ -672,8 +675,8 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 	b->n_delivered = 0;
 	b->error = 0;
 
-	/* First the time, then the counters, then the records: what the counters do not know yet
-	 * is younger than the time. */
+	/* Reads the time, then the counters, then the records. So events that the counters do not
+	 * include are younger than the time. */
 	err = clock_sample_next(b, &sample);
 	if (err < 0)
 		return err;
@@ -689,7 +692,7 @@ long batcher_drain(struct batcher *b, struct byte_buffer *out,
 		b->error = (int)n;
 	if (b->n_staged)
 		stage_flush(b, true);
-	/* CPUs that had no turn, and once more those that had: both are cheap. */
+	/* All CPUs, also those that had a turn before: a second one is cheap. */
 	for (size_t cpu = 0; n >= 0 && cpu < b->source.n_cpus; cpu++) {
 		b->stage_cpu = (uint16_t)cpu;
 		stage_flush(b, true);

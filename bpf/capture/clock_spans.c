@@ -35,6 +35,6 @@ const struct capture_clock *clock_spans_at(const struct clock_spans *s, uint64_t
 	while (i > first && s->spans[(i - 1) % CLOCK_SPANS].before.monotonic_ns > monotonic_ns)
 		i--;
 	if (i == first && s->n)
-		i++; /* older than all that is known */
+		i++; /* the time is before all known spans */
 	return i ? &s->spans[(i - 1) % CLOCK_SPANS] : &s->clock;
 }

@@ -53,7 +53,7 @@ static uint32_t *waiting_of(struct cpu_waits *w, const struct cpu_waiter *t)
 	return &w->waiting_of[(size_t)t->waiting_cpu * w->n_users + t->user];
 }
 
-/* cpu -1: it waits no longer. */
+/* Moves a thread to the waiters of `cpu`; -1: it waits no longer. */
 static void wait_on(struct cpu_waits *w, struct cpu_waiter *t, int32_t cpu)
 {
 	if (t->waiting_cpu >= 0) {
@@ -79,7 +79,7 @@ void cpu_waits_switch(struct cpu_waits *w, const struct vs_event *e, struct cpu_
 	if (cpu_valid(w, e->cpu))
 		w->cpus[e->cpu].running = e->pid2;
 	if (out) {
-		out->cpu = e->cpu; /* how it came there may be missing */
+		out->cpu = e->cpu; /* its migration may have been lost */
 		wait_on(w, out, ev_sched_switch_state(e) == VS_TASK_RUNNING ? (int32_t)e->cpu : -1);
 	}
 	if (in) {

@@ -141,7 +141,7 @@ static bool argument_type(const struct btf *btf, __u32 id, struct source_field *
 	return true;
 }
 
-/* The letters in which two names differ, from the begin on: a name is near that begins alike. */
+/* Returns how many letters two names have in common at their beginning. */
 static size_t same_begin(const char *a, const char *b)
 {
 	size_t n = 0;
@@ -174,14 +174,14 @@ static int arguments_read(const struct btf *btf, const struct btf_type *proto, b
 	int n = 0;
 
 	if (is_return) {
-		/* A result that is no single value is not there. */
+		/* Without a result in one register, there is no field for it. */
 		if (proto->type && argument_type(btf, proto->type, &out[0]))
 			return 1;
 		return 0;
 	}
 	for (size_t i = 0; i < btf_vlen(proto) && i < ARGUMENTS && params[i].type; i++) {
 		out[n] = argument(i, btf__name_by_offset(btf, params[i].name_off));
-		/* A struct shifts the registers of those behind it. */
+		/* A struct shifts the registers of later arguments. */
 		if (!argument_type(btf, params[i].type, &out[n]))
 			break;
 		n++;
@@ -189,7 +189,7 @@ static int arguments_read(const struct btf *btf, const struct btf_type *proto, b
 	return n;
 }
 
-/* Returns the type of a function's arguments and result; NULL: `btf` does not have it. */
+/* Returns the type of a function's arguments and result, or NULL if `btf` does not have it. */
 static const struct btf_type *function_proto(const struct btf *btf, const char *name)
 {
 	const __s32 id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
@@ -197,7 +197,8 @@ static const struct btf_type *function_proto(const struct btf *btf, const char *
 	return id > 0 ? btf__type_by_id(btf, btf__type_by_id(btf, (__u32)id)->type) : NULL;
 }
 
-/* As arguments_read(), of a function in one of the loaded modules; -ENOENT: none has it. */
+/* Like arguments_read(), for a function in one of the loaded modules. Returns -ENOENT if none has
+ * it. */
 static int module_read(struct btf *kernel, const char *name, bool is_return,
 		       struct source_field *out)
 {

@@ -37,13 +37,13 @@ static void count(struct handler_summary *s, struct vs_event *entry, struct vs_e
 
 void handler_summary_mark(struct handler_summary *s, struct vs_event *events, size_t n)
 {
-	struct vs_event *open[NESTED_MAX]; /* entered, and nothing emitted since */
+	struct vs_event *open[NESTED_MAX]; /* entries after which no other event was emitted */
 	size_t n_open = 0;
 
 	for (size_t i = 0; i < n && s->over_ns; i++) {
 		struct vs_event *e = &events[i], *entry;
 
-		/* What is missing may have been anything. */
+		/* The lost events may have been of any kind. */
 		if (i && e->seq != events[i - 1].seq + 1)
 			n_open = 0;
 		entry = n_open ? open[n_open - 1] : NULL;

@@ -11,7 +11,7 @@
 
 enum {
 	RECORD_BYTES_MAX = 8192, /* the kernel's own limit of one read */
-	RECORDS_PER_READ = 4096, /* so that a flood cannot hold the loop */
+	RECORDS_PER_READ = 4096, /* so that a flood of lines does not occupy the loop */
 };
 
 struct kernel_log {
@@ -20,7 +20,7 @@ struct kernel_log {
 	uint64_t next_seq;
 	uint64_t window_begin_ms;
 	unsigned int lines_in_window;
-	uint64_t unsaid; /* skipped or overwritten, not yet reported */
+	uint64_t unsaid; /* number of lines skipped or overwritten that were not reported yet */
 	struct kernel_log_record record;
 	char bytes[RECORD_BYTES_MAX];
 	size_t n_history, history_at;
@@ -71,7 +71,7 @@ bool kernel_log_is_stall(const char *text)
 	return false;
 }
 
-/* The next record into k->record: 1, 0 at the end, -errno. */
+/* Reads the next record into k->record. Returns 1, 0 at the end, or -errno. */
 static int record_next(struct kernel_log *k)
 {
 	for (;;) {

@@ -17,7 +17,7 @@ enum { CAP_BIT_SYS_PTRACE = 19, CAP_BIT_SYS_ADMIN = 21, CAP_BIT_PERFMON = 38, CA
 #define TRACEFS_PATH "/sys/kernel/tracing"
 #define EVENT_PATH   "/events/sched/sched_switch/id"
 
-/* The first line of a file below `root`, without its newline. 0 or -errno. */
+/* Reads the first line of a file below `root`, without its newline. Returns 0 or -errno. */
 static int line_read(const char *root, const char *path, char *line, size_t bytes)
 {
 	char full[512];
@@ -60,7 +60,7 @@ static void rights_read(const char *root, enum capture_kind side, struct kernel_
 	const bool admin = caps >> CAP_BIT_SYS_ADMIN & 1;
 	const bool bpf = admin || caps >> CAP_BIT_BPF & 1;
 	const bool perfmon = admin || caps >> CAP_BIT_PERFMON & 1;
-	/* CAP_SYS_ADMIN implies the other two, not the right to look into others. */
+	/* CAP_SYS_ADMIN implies the other two, but not the right to read other processes. */
 	const bool ptrace = side != CAPTURE_HOST || caps >> CAP_BIT_SYS_PTRACE & 1;
 
 	if (err) {

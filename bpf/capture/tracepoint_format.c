@@ -7,8 +7,8 @@
 
 enum { FORMAT_BYTES_MAX = 65536 };
 
-/* The tracepoint's format file, from wherever tracefs is mounted. 0; -EACCES: it may be there, but
- * not for us; -ENOENT. */
+/* Reads the tracepoint's format file, wherever tracefs is mounted. Returns 0, -EACCES if tracefs
+ * cannot be read, or -ENOENT. */
 static int format_open(const char *system, const char *name, FILE **out)
 {
 	static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
@@ -39,8 +39,8 @@ int tracepoint_format_parse(struct tep_handle *tep, const char *system, const ch
 	format = malloc(FORMAT_BYTES_MAX);
 	if (format) {
 		bytes = fread(format, 1, FORMAT_BYTES_MAX, f);
-		/* A print format that libtraceevent cannot follow is an error, too, but gives the
-		 * fields. */
+		/* libtraceevent also returns an error for a print format that it cannot parse. The
+		 * fields are valid then. */
 		tep_parse_format(tep, out, format, bytes, system);
 	}
 	free(format);

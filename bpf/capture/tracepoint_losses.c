@@ -7,7 +7,7 @@
 
 enum { NAME_BYTES = 64 };
 
-/* names: tracepoints without which the same is lost, separated by blanks. */
+/* names: tracepoints whose absence has the same effect, separated by blanks. */
 struct loss {
 	const char *names, *lost;
 };
@@ -87,7 +87,7 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* The loss of events that are only shown: they need no row above. */
+/* For events that are only shown, which need no row above. */
 static const struct loss of_evidence = {"", "evidence of stalls and `report events` only"};
 
 static bool is_evidence(const char *name)
@@ -134,7 +134,7 @@ static void append(char *out, size_t out_bytes, const char *text)
 	snprintf(out + used, out_bytes - used, "%s", text);
 }
 
-/* Whether an earlier name of the list has the same loss. */
+/* Returns true if an earlier name of the list has the same loss. */
 static bool is_covered(enum capture_kind side, const char *names, const char *name)
 {
 	const struct loss *loss = loss_find(side, name);
@@ -193,7 +193,7 @@ static bool any_exists(tracepoint_reader reader, const char *system)
 	return false;
 }
 
-/* Whether a later row is the same tracepoint under its newer name. */
+/* Returns true if a later row is the same tracepoint with its newer name. */
 static bool has_successor(size_t index)
 {
 	const struct event_tracepoint *row = tracepoint_row(index), *other;

@@ -52,7 +52,7 @@ static int layout_make(const struct event_tracepoint *row, struct vs_tracepoint 
 		char name[EVENT_FIELD_NAME_BYTES];
 
 		if (fields[i].place != EVENT_PLACE_arg0 && fields[i].place != EVENT_PLACE_arg1)
-			continue; /* the capture knows the current task */
+			continue; /* the capture reads the current task by itself */
 		for (size_t part = 0; event_field_kernel_name(&fields[i], part, name); part++) {
 			struct vs_tracepoint_field *place = place_free(
 				l, fields[i].place == EVENT_PLACE_arg0 ? out->arg0 : out->arg1);
@@ -78,7 +78,7 @@ static int field_place(const struct tracepoint_field *found, const struct event_
 	out->offset = (vs_u16)found->offset;
 	out->bytes = (vs_u16)(found->bytes < room ? found->bytes : room);
 	out->shift = field->shift;
-	/* The sign of a narrower field would run into its neighbour; its reader extends it. */
+	/* The reader of a narrow field extends its sign: here it would overwrite the next field. */
 	out->is_signed = found->is_signed && field->width == 64;
 	return 0;
 }

@@ -79,7 +79,7 @@ static int tracepoint_unknown(const struct resolving *r)
 			 *near.best ? "'?" : ": is its module loaded, and tracefs mounted?");
 }
 
-/* ---- what the kernel knows of it ---- */
+/* ---- lookup in the kernel ---- */
 
 static int tracepoint_resolve_fields(struct resolving *r)
 {
@@ -136,7 +136,7 @@ static int program_find(struct resolving *r)
 	return 0;
 }
 
-/* At one of the places that were found. */
+/* Fills the request for one of the places that were found. */
 static void program_place(struct resolving *r, size_t i)
 {
 	const struct probe_place *place = &r->places.places[i];
@@ -183,7 +183,7 @@ static int source_resolve(struct resolving *r, size_t place)
 	return err;
 }
 
-/* ---- which fields are recorded ---- */
+/* ---- recorded fields ---- */
 
 static bool is_listed(const char *names, const char *name)
 {
@@ -242,7 +242,7 @@ static int fields_choose(struct resolving *r)
 	struct capture_event *c = &r->out.capture;
 	struct message_user_event *d = &r->out.description;
 	const char *listed = r->spec->fields.text;
-	/* The number of the stack needs the rest. */
+	/* The number of the stack needs the remaining room. */
 	const size_t values_max = VS_USER_VALUES_MAX - r->spec->stack;
 	const size_t fields_max = VS_USER_FIELDS_MAX - r->spec->stack;
 	int err = listed_check(r);
@@ -290,7 +290,7 @@ static void stack_add(struct resolving *r)
 		.type = USER_UNSIGNED, .bytes = 8, .name = "stack_number"};
 }
 
-/* ---- all of it ---- */
+/* ---- whole events ---- */
 
 static void schema_fill(struct resolving *r)
 {
@@ -311,7 +311,7 @@ static void schema_fill(struct resolving *r)
 	}
 }
 
-/* Repeated filters could find out a value by comparisons. */
+/* Refuses filters on texts: with enough of them, a host could find out a text by comparisons. */
 static int filter_allowed(const struct resolving *r)
 {
 	for (size_t i = 0; i < r->filter.n; i++) {
@@ -356,7 +356,7 @@ static int spec_check(const struct resolving *r)
 	return 0;
 }
 
-/* The text of one event, as the user wrote it. */
+/* Finds the text of one event, as the user wrote it. */
 static void spec_copy(const char *text, size_t at, size_t end, char out[256])
 {
 	size_t len = end - at;
@@ -413,7 +413,7 @@ int chosen_kernel_event(const struct event_spec *spec, const struct chosen_limit
 	return err;
 }
 
-/* One event of the host, at one of its places. */
+/* Adds one event of the host, at one of its places. */
 static int place_resolve(struct chosen_events *c, struct resolving *r, const char *spec,
 			 size_t place)
 {

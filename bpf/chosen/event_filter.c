@@ -87,9 +87,9 @@ bool filter_sides(const struct expr *e, const struct expr_node *node, uint8_t *o
 	return !filter_has_field(e, *constant);
 }
 
-/* ---- the values that are compared ---- */
+/* ---- compared values ---- */
 
-/* Sets how to read a field. A text: its first value, and its size. */
+/* Sets how to read a field. Of a text: its first value, and its size. */
 static int field_value(const struct compiler *c, const struct expr_node *node,
 		       struct source_field *out)
 {
@@ -121,7 +121,7 @@ static int field_value(const struct compiler *c, const struct expr_node *node,
 			 event_common_name(node->index));
 }
 
-/* `field`, or `field & constant`. */
+/* Parses `field` or `field & constant`. */
 static int operand(const struct compiler *c, const struct expr_node *node, struct source_field *out,
 		   uint64_t *mask)
 {
@@ -172,7 +172,7 @@ static bool pattern_length(const char *pattern, size_t *len, bool *to_the_end)
 	return *to_the_end || !strcmp(pattern + *len, "*");
 }
 
-/* A text is equal if all its parts are. */
+/* Adds tests of the parts of a text, which is equal if all parts are. */
 static int text_compile(struct compiler *c, const struct expr_node *node, uint16_t on_true,
 			uint16_t on_false)
 {
@@ -201,7 +201,7 @@ static int text_compile(struct compiler *c, const struct expr_node *node, uint16
 		on_true = on_false;
 		on_false = swapped;
 	}
-	/* A text that is longer than the field equals none. */
+	/* No value of the field equals a text that is longer than the field. */
 	if (len >= f.bytes && to_the_end && f.first.from != VS_FROM_DATA)
 		on_true = on_false;
 	for (size_t i = 0; i < n && !err; i++) {

@@ -16,7 +16,7 @@ enum {
 /* How a part of the filter was written. */
 enum written {
 	WRITTEN_NOT = 0,
-	WRITTEN_WIDER, /* it keeps more */
+	WRITTEN_WIDER, /* the written part keeps more hits */
 	WRITTEN_EXACT,
 };
 
@@ -113,8 +113,8 @@ static const char *sign_of(uint8_t op)
 	}
 }
 
-/* The kernel compares as many bits as the field has, with the field's sign. Returns false if that
- * may differ from our comparison of 64 bits. */
+/* The kernel compares with the size and the sign of the field. Returns false if the result may
+ * differ from the programs' comparison of 64 bits. */
 static bool compares_alike(const struct place *p, uint8_t op, bool is_signed, uint64_t number)
 {
 	const unsigned int unused = 64 - 8 * p->bytes;
@@ -128,7 +128,7 @@ static bool compares_alike(const struct place *p, uint8_t op, bool is_signed, ui
 	return is_signed || op == EXPR_EQUAL || op == EXPR_NOT_EQUAL;
 }
 
-/* is_signed: our comparison is. */
+/* is_signed: of the programs' comparison. */
 static enum written number_write(struct writer *w, const struct place *p, uint8_t op,
 				 bool is_signed, uint64_t number)
 {
@@ -202,7 +202,7 @@ static enum written compare_write(struct writer *w, const struct expr_node *node
 	return WRITTEN_NOT;
 }
 
-/* ---- the whole ---- */
+/* ---- expressions ---- */
 
 static enum written node_write(struct writer *w, const struct expr_node *node, bool wanted);
 
@@ -213,7 +213,7 @@ static void rewind_to(struct writer *w, size_t used)
 		w->out[used] = '\0';
 }
 
-/* Both must hold: one that cannot be written is left out. */
+/* Both operands must hold. An operand that cannot be written is left out. */
 static enum written both_write(struct writer *w, const struct expr_node *a,
 			       const struct expr_node *b, bool wanted)
 {
@@ -236,7 +236,7 @@ static enum written both_write(struct writer *w, const struct expr_node *a,
 	return first == WRITTEN_EXACT && second == WRITTEN_EXACT ? WRITTEN_EXACT : WRITTEN_WIDER;
 }
 
-/* One must hold: none can be left out. */
+/* One operand must hold, so none can be left out. */
 static enum written either_write(struct writer *w, const struct expr_node *a,
 				 const struct expr_node *b, bool wanted)
 {
@@ -254,8 +254,8 @@ static enum written either_write(struct writer *w, const struct expr_node *a,
 	return WRITTEN_NOT;
 }
 
-/* wanted: what is written holds where `node` holds, else where it does not. The parser bounds the
- * depth. */
+/* wanted: writes the condition that `node` holds; otherwise, that it does not. The parser bounds
+ * the depth. */
 static enum written node_write(struct writer *w, const struct expr_node *node, bool wanted)
 {
 	const struct expr_node *a = &w->e->nodes[node->args[0]], *b = &w->e->nodes[node->args[1]];

@@ -27,18 +27,20 @@
 
 enum {
 	GUEST_RING_BYTES = 4 << 20,
-	/* A host's switches come all: of one CPU up to a million a second between two drains, and
-	 * as much room again for what is filtered. */
+	/* A host capture receives all switches: up to a million per second of one CPU between two
+	 * drains. Filtered events get the same room again. */
 	HOST_CPU_RING_BYTES = 4 << 20,
 	HOST_RINGS_BYTES_MAX = 64 << 20,
 	HOST_CPU_RING_BYTES_MIN = 512 << 10,
 	WAIT_THRESHOLD_NS = 20000000,
 	RING_PAGES_MAX = 4096,
 	LAG_NS = 2000000,
-	ADVANCE_NS = 100000,     /* counters are as old as this at most */
-	ONLINE_NS = 100000000,   /* how often to look for CPUs that came or went */
-	READY_MAX = 1 << 18,     /* of one CPU: nobody drains, the rest stays in the ring */
-	NAMES_PER_ADVANCE = 256, /* rings must not fill up while names are read */
+	ADVANCE_NS = 100000, /* greatest age of the counters */
+	ONLINE_NS =
+		100000000, /* interval of the search for CPUs that came online or went offline */
+	READY_MAX =
+		1 << 18, /* events of one CPU that wait for a drain; the rest stays in the ring */
+	NAMES_PER_ADVANCE = 256, /* few, so that rings do not fill up while names are read */
 	RUNNING_UNKNOWN = -1,
 };
 
@@ -58,9 +60,9 @@ static void name_fill(struct vs_event *event, const char comm[16])
 }
 
 /*
- * perf leaves out what happens while it is busy in the same task, without a word; kernels whose
- * idle task counts itself as busy for ever exist (seen on 6.18). So a task that leaves the CPU and
- * was not the one that came is a loss.
+ * perf silently omits events while it is busy in the same task. There are kernels on which it is
+ * always busy in the idle task (seen on 6.18). So it is a loss if a task leaves the CPU that was
+ * not the last one that came.
  */
 static void switch_check(struct perf_cpu_state *cpu, const struct vs_event *event)
 {
@@ -145,7 +147,7 @@ void capture_perf_read(struct capture_perf *c)
 		perf_host_read(c);
 }
 
-/* Makes ready what is old enough that nothing older can follow. */
+/* Moves events to the ready ones if they are so old that no older ones can follow. */
 static void advance(struct capture_perf *c)
 {
 	const uint64_t now = clock_monotonic_ns(), cutoff = now - LAG_NS;
@@ -182,8 +184,8 @@ static int cpu_open(struct capture_perf *c, size_t cpu, char *why, size_t why_by
 	return perf_ring_open(&options, &c->cpus[cpu].ring, why, why_bytes);
 }
 
-/* The events of a CPU that goes offline end for good. What one that comes did before we looked is
- * lost; how much, nobody counted. */
+/* Follows CPUs that go offline or come online. Events of a new CPU before this call are lost, and
+ * their number is unknown. */
 static void cpus_follow(struct capture_perf *c)
 {
 	const uint64_t now = clock_monotonic_ns();
@@ -203,7 +205,7 @@ static void cpus_follow(struct capture_perf *c)
 				perf_host_cpu_close(c, i);
 		} else if (online[i] && !c->cpus[i].ring) {
 			perf_queue_lose(&c->cpus[i].queue, 1);
-			cpu_open(c, i, why, sizeof(why)); /* it may be gone again */
+			cpu_open(c, i, why, sizeof(why)); /* it may be offline again */
 			if (c->host)
 				perf_host_cpu_open(c, i);
 		}
@@ -416,7 +418,7 @@ static size_t capture_perf_n_cpus(const struct capture *base)
 static int capture_perf_cpu_stats(const struct capture *base, size_t cpu,
 				  struct capture_cpu_stats *out)
 {
-	/* Counting what the rings hold means taking it out. The caller sees no difference. */
+	/* To count what the rings hold, moves it out of them. The caller sees no difference. */
 	struct capture_perf *c = perf_of((struct capture *)(uintptr_t)base);
 
 	if (cpu >= c->n_cpus)

@@ -18,13 +18,13 @@
 #include "bpf/perf/perf_stacks.h"
 #include "bpf/capture/task_scan.h"
 
-enum { NAMES_PER_READ = 256 }; /* rings must not fill up while names are read */
+enum { NAMES_PER_READ = 256 }; /* few, so that rings do not fill up while names are read */
 
 /* A queue of which some records have been replayed. */
 struct merge_input {
 	struct perf_queue *queue;
 	size_t taken;
-	uint64_t time; /* of the oldest that is left */
+	uint64_t time; /* of the oldest record that was not replayed */
 	uint16_t cpu;
 };
 
@@ -34,13 +34,14 @@ struct perf_host {
 	struct perf_chosen *chosen;
 	struct perf_stacks *stacks; /* NULL: not wanted */
 	struct merge_input *inputs;
-	struct merge_input **heap; /* those that have records left, the oldest first */
+	struct merge_input *
+		*heap; /* queues with records that were not replayed, the oldest first */
 	size_t n_inputs, inputs_capacity, n_heap;
 	bool *unreported; /* by CPU: perf sees all its switches, so they are not reported twice */
 	size_t names;
 };
 
-/* ---- what the replay says ---- */
+/* ---- calls of the replay ---- */
 
 static void on_emit(void *context, const struct vs_event *event)
 {
@@ -200,7 +201,8 @@ static bool inputs_reserve(struct perf_host *h, size_t n)
 	return inputs && heap;
 }
 
-/* All queues; those with records that are old enough in the heap. False: out of memory. */
+/* Puts the queues that have records of the right age into the heap. Returns false without memory.
+ */
 static bool inputs_gather(struct capture_perf *c, uint64_t cutoff)
 {
 	struct perf_host *h = c->host;
@@ -256,7 +258,7 @@ static void switches_choose(struct capture_perf *c)
 	}
 }
 
-/* The records of a hit stay next to each other. */
+/* Replays the records of one hit together, so that they stay next to each other. */
 static void hit_replay(struct capture_perf *c, struct merge_input *input,
 		       const struct vs_event *event, uint64_t cutoff)
 {
@@ -293,7 +295,7 @@ void perf_host_replay(struct capture_perf *c, uint64_t cutoff)
 	struct perf_host *h = c->host;
 
 	if (!inputs_gather(c, cutoff))
-		return; /* they wait */
+		return; /* the records wait */
 	while (h->n_heap) {
 		struct merge_input *input = h->heap[0];
 		const struct vs_event *event =
@@ -316,7 +318,7 @@ void perf_host_replay(struct capture_perf *c, uint64_t cutoff)
 		struct perf_queue *q = h->inputs[i].queue;
 
 		perf_queue_drop_waiting(q, h->inputs[i].taken);
-		/* Nothing may come after it for long. */
+		/* The next record may come much later. */
 		if (!q->waiting.n) {
 			lost_before(c, h->inputs[i].cpu, q->lost);
 			q->lost = 0;
@@ -330,8 +332,8 @@ void perf_host_replay(struct capture_perf *c, uint64_t cutoff)
 bool perf_host_late(struct capture_perf *c, const struct vs_event *event)
 {
 	if (event->type == PERF_SWITCHED_IN)
-		return false; /* if it shows a loss, the next switch does, too */
-	/* Whoever was on the CPU before the next one is not known. */
+		return false; /* if this switch shows a loss, the next one does, too */
+	/* It is unknown which task ran on the CPU until the next switch. */
 	if (event->type == VS_EVENT_SCHED_SWITCH)
 		perf_follow_lost(c->host->follow, event->cpu);
 	return perf_follow_concerns(c->host->follow, event);

@@ -22,7 +22,7 @@ enum {
 };
 
 struct chosen {
-	uint32_t id; /* 0: the place is free */
+	uint32_t id; /* 0: the slot is free */
 	struct capture_event event;
 	struct perf_ring_event ring_event;
 	struct perf_ring_probe probe;
@@ -82,7 +82,7 @@ void perf_chosen_free(struct perf_chosen *p)
 	free(p);
 }
 
-/* ---- what perf is asked for ---- */
+/* ---- opening ---- */
 
 static int request_fill(struct chosen *e)
 {
@@ -145,8 +145,8 @@ static int inputs_open(struct perf_chosen *p, struct chosen *e)
 	return error;
 }
 
-/* Opens the rings with the kernel's filter; without it if the kernel refuses it and need not have
- * it. */
+/* Opens the rings with the kernel's filter, or without it if the kernel refuses it and the filter
+ * may be omitted. */
 static int inputs_open_filtered(struct perf_chosen *p, struct chosen *e)
 {
 	int error;
@@ -256,7 +256,7 @@ void perf_chosen_cpu_open(struct perf_chosen *p, size_t cpu)
 {
 	for (struct chosen *e = p->chosen; e < p->chosen + VS_USER_SLOTS_MAX; e++) {
 		if (e->id && !e->detached)
-			input_open(p, e, cpu); /* the CPU may be gone again */
+			input_open(p, e, cpu); /* the CPU may be offline again */
 	}
 }
 

@@ -16,12 +16,13 @@
 
 enum {
 	TYPES = PERF_SWITCHED_IN + 1,
-	SWITCHES_ENOUGH = 4096, /* without one that is missing, to believe that all are seen */
+	/* After so many switches of a CPU without a missing one, perf sees all its switches. */
+	SWITCHES_ENOUGH = 4096,
 	PRIO_DEFAULT = 120,
 	PROCESSES_MAX = 4096,
 };
 
-/* To be obeyed between the records before and after its time. */
+/* An order is carried out between the records before and after its time. */
 struct order {
 	uint64_t time;
 	pid_t tid, tgid;
@@ -29,12 +30,12 @@ struct order {
 	bool remove, is_vcpu;
 };
 
-/* One whose new threads and signals are of interest. */
+/* A process whose new threads and signals are captured. */
 struct process {
 	pid_t tgid;
 	uint32_t vm;
-	size_t n_threads; /* followed; of these: */
-	size_t n_added;   /* by userspace */
+	size_t n_threads; /* followed threads */
+	size_t n_added;   /* number of them that user space added */
 	size_t n_exiting;
 };
 
@@ -47,7 +48,7 @@ struct perf_follow {
 	size_t n_processes, n_followed;
 	uint64_t unfollowed, unseen_wakeups;
 	struct cpu_waits *waits;
-	uint32_t seen[VS_CPUS_MAX]; /* switches since one was missed */
+	uint32_t seen[VS_CPUS_MAX]; /* switches since the last missing one */
 	struct order *orders;
 	size_t n_orders, orders_capacity;
 };
@@ -86,7 +87,7 @@ void perf_follow_free(struct perf_follow *f)
 	free(f);
 }
 
-/* The process whose threads are released. */
+/* Returns the process of a thread, for its release. */
 struct release {
 	struct perf_follow *f;
 	pid_t tgid;
@@ -109,7 +110,7 @@ void perf_follow_name(struct perf_follow *f, pid_t tid, pid_t tgid, const char c
 		task_name(task, tgid, comm);
 }
 
-/* One whose beginning we missed is asked about while it exists. */
+/* Reads the name of a task whose beginning was not captured, while the task exists. */
 static void task_ask(struct task *task)
 {
 	char path[64], line[128], comm[16] = "";
@@ -151,7 +152,7 @@ void perf_follow_announce(struct perf_follow *f, const struct vs_event *at, pid_
 	f->sink.emit(f->sink.context, &name);
 }
 
-/* ---- who is followed, and waits ---- */
+/* ---- followed threads, and waiting ones ---- */
 
 static struct task *followed_of(const struct perf_follow *f, int32_t tid)
 {
@@ -227,7 +228,7 @@ static void unfollow_of(void *context, struct task *task)
 		unfollow(r->f, task);
 }
 
-/* After the last thread that userspace added, the others of its process go, too. */
+/* After the last thread that user space added, releases the other threads of the process. */
 static void process_release(struct perf_follow *f, pid_t tgid)
 {
 	const struct process *p = process_find(f, tgid);
@@ -305,7 +306,7 @@ static void order_add(struct perf_follow *f, const struct order *order)
 {
 	struct task *task = task_find(f->tasks, order->tid);
 
-	/* One that is not known has left its CPU for the last time, or its beginning was lost. */
+	/* An unknown thread has left its CPU for the last time, or its beginning was lost. */
 	if (!task && thread_exists(order->tid, order->tgid))
 		task = task_get(f->tasks, order->tid);
 	if (!task)
@@ -347,7 +348,7 @@ void perf_follow_until(struct perf_follow *f, uint64_t time)
 	memmove(f->orders, f->orders + n, f->n_orders * sizeof(*f->orders));
 }
 
-/* ---- records, each as the program of the same tracepoint in host.bpf.c has it ---- */
+/* ---- records: each function does what the program of its tracepoint in host.bpf.c does ---- */
 
 static bool slept_long(const struct perf_follow *f, const struct task *task, uint64_t now)
 {
@@ -355,7 +356,7 @@ static bool slept_long(const struct perf_follow *f, const struct task *task, uin
 	       now - task->off_time >= f->wait_threshold_ns;
 }
 
-/* The task runs again. */
+/* Handles that a task runs again. */
 static void sleep_replay(struct perf_follow *f, const struct vs_event *e, struct task *task)
 {
 	const bool is_long = slept_long(f, task, e->time);
@@ -398,7 +399,7 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 		sleep_replay(f, e, in); /* reads where it slept: in->wait.cpu */
 	cpu_waits_switch(f->waits, e, follows_out ? &out->wait : NULL,
 			 follows_in ? &in->wait : NULL);
-	/* Also for tasks that are followed later. */
+	/* Needed for all tasks: some are followed later. */
 	if (out)
 		out->wait.cpu = e->cpu;
 	if (in)
@@ -407,7 +408,7 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 		task_forget(f->tasks, out);
 }
 
-/* Whoever is on the CPU is not the one that was switched in last. */
+/* Handles that the task on the CPU is not the one that was switched in last. */
 static bool is_hole(const struct perf_follow *f, const struct vs_event *e)
 {
 	const int32_t running = cpu_waits_running(f->waits, e->cpu);
@@ -439,8 +440,8 @@ static int32_t prio_of(const struct perf_follow *f, int32_t tid)
 	return task && task->prio ? task->prio : PRIO_DEFAULT;
 }
 
-/* The tracepoint came before, unless perf is blind in the task that left. Then nobody knows why it
- * left; who it was and who came is known. */
+/* Handles perf's own record of a switch. The tracepoint came before it, unless perf omits events in
+ * the task that left. Then both tasks are known, but not the state of the one that left. */
 static void on_switched_in(struct perf_follow *f, const struct vs_event *e)
 {
 	struct vs_event filled = *e;
@@ -521,7 +522,7 @@ static void on_new_task(struct perf_follow *f, const struct vs_event *e)
 	if (!task)
 		return;
 	ev_task_comm(e, comm);
-	if (task->followed) /* its end was lost */
+	if (task->followed) /* the end of an earlier task with this id was lost */
 		unfollow(f, task);
 	task->announced = false;
 	task->wait.cpu = -1;

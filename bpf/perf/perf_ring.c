@@ -22,13 +22,13 @@ struct perf_ring {
 	struct perf_thread_map *threads;
 	struct perf_evlist *list;    /* owns the events */
 	struct perf_mmap *map;       /* owned by list */
-	struct perf_evsel *switches; /* so is this; NULL: not reported */
+	struct perf_evsel *switches; /* owned by list; NULL: switches are not reported */
 	enum perf_layout layout;
 	size_t bytes;
-	uint64_t lost;         /* events, as far as records report them */
-	uint64_t lost_records; /* what the ring's records of losses come to */
-	/* Every event runs since, CLOCK_MONOTONIC. The kernel starts one after the other: an older
-	 * sample may be an entry of whose exit nothing was captured. */
+	uint64_t lost;         /* number of lost events that were reported */
+	uint64_t lost_records; /* sum of the ring's records of losses */
+	/* CLOCK_MONOTONIC since which all events run. The kernel starts them one after the other,
+	 * so an older sample may be an entry whose exit was not captured. */
 	uint64_t all_run_ns;
 };
 
@@ -40,7 +40,7 @@ static int say_nothing(enum libperf_print_level level, const char *format, va_li
 	return 0;
 }
 
-/* libperf has it, and forgets it in its headers. */
+/* libperf exports this function, but its headers do not declare it. */
 int perf_evsel__apply_filter(struct perf_evsel *event, const char *filter);
 
 static int event_add(struct perf_ring *r, struct perf_event_attr *attr, bool counts_losses,
@@ -124,7 +124,7 @@ static int explain(char *why, size_t why_bytes, int cpu, size_t page_count, int 
 	return error;
 }
 
-/* counts_losses: each event by itself, which kernels before 6.0 cannot. */
+/* counts_losses: each event counts its losses, which kernels before 6.0 cannot do. */
 static int ring_try(const struct perf_ring_options *o, bool counts_losses, struct perf_ring **out)
 {
 	struct perf_ring *r = calloc(1, sizeof(*r));
@@ -263,7 +263,7 @@ size_t perf_ring_read(struct perf_ring *r, size_t max,
 		n++;
 		perf_mmap__consume(r->map);
 	}
-	/* Not perf_mmap__read_done(): it would skip what has arrived since. */
+	/* Not perf_mmap__read_done(), which would skip records that arrived since. */
 	if (bytes >= r->bytes / 2) {
 		out = (struct perf_record){.lost = losses_count(r)};
 		if (out.lost)

@@ -9,23 +9,23 @@
 
 enum {
 	SETS_MAX = 8,
-	FILTER_BYTES = 4000, /* the kernel takes a page */
+	FILTER_BYTES = 4000, /* the kernel accepts a page */
 	FAULT_RING_PAGES = 16,
 	RING_RECORDS_MAX = 1 << 20, /* of one read */
-	NOBODY = -1,                /* no thread: only a set without a filter covers it */
+	NOBODY = -1,                /* a thread id that only a set without a filter covers */
 };
 
 /* Events that were opened together, with one filter. */
 struct row_set {
 	bool has[PERF_TRACEPOINTS_MAX]; /* by the capture's index */
 	bool faults;
-	/* The filter, for the rows whose scope is the followed threads' own. */
+	/* The filter of the rows that only take events of followed threads. */
 	bool everybody;
-	pid_t *tids; /* NULL if everybody */
+	pid_t *tids; /* NULL: all threads */
 	size_t n_tids;
 	pid_t newer_than;
-	char filter_current[FILTER_BYTES]; /* by who does it, */
-	char filter_pid[FILTER_BYTES];     /* by the task it is done to */
+	char filter_current[FILTER_BYTES]; /* by the current task */
+	char filter_pid[FILTER_BYTES];     /* by the task in the record's field `pid` */
 	struct perf_input *inputs;         /* by CPU */
 };
 
@@ -68,9 +68,9 @@ void perf_rows_free(struct perf_rows *r)
 	free(r);
 }
 
-/* ---- who is let through ---- */
+/* ---- filters ---- */
 
-/* The id that was given to a new task last. */
+/* Returns the id that the kernel gave to a new task last. */
 static pid_t pid_last(void)
 {
 	FILE *f = fopen("/proc/loadavg", "re");
@@ -111,7 +111,7 @@ static int tids_read(pid_t tgid, pid_t **out, size_t *n)
 	return *n ? 0 : -1;
 }
 
-/* False: it is too long. */
+/* Returns false if the filter is too long. */
 static bool filter_write(const struct row_set *s, const char *field, char filter[FILTER_BYTES])
 {
 	size_t used = (size_t)snprintf(filter, FILTER_BYTES, "%s>%d", field, s->newer_than);
@@ -125,7 +125,7 @@ static bool filter_write(const struct row_set *s, const char *field, char filter
 /* Leaves the set without a filter if it cannot have one. */
 static void set_filter(struct row_set *s, pid_t tgid)
 {
-	s->newer_than = pid_last(); /* before the threads are read */
+	s->newer_than = pid_last(); /* must be read before the threads */
 	s->everybody = s->newer_than <= 0 || tids_read(tgid, &s->tids, &s->n_tids) ||
 		       !filter_write(s, "common_pid", s->filter_current) ||
 		       !filter_write(s, "pid", s->filter_pid);
@@ -174,7 +174,7 @@ static void input_open(struct perf_rows *r, struct row_set *s, size_t cpu)
 				.id = r->c->tracepoints[i].id, .filter = filter_of(r, s, i)};
 	}
 	s->inputs[cpu].cpu = (uint16_t)cpu;
-	/* What cannot be opened is not observed. */
+	/* Tracepoints that cannot be opened are not observed. */
 	perf_ring_open(&options, &s->inputs[cpu].ring, why, sizeof(why));
 }
 
@@ -192,8 +192,8 @@ static void set_open(struct perf_rows *r, struct row_set *s)
 	}
 }
 
-/* Adds the rows to the capture's tracepoints that exist by now and did not before: the modules that
- * they belong to may be loaded later than we are. Returns how many. */
+/* Adds the rows whose tracepoints did not exist before: their modules may be loaded later than this
+ * program. Returns their number. */
 static size_t rows_resolve(struct perf_rows *r)
 {
 	struct capture_perf *c = r->c;
@@ -216,7 +216,8 @@ static size_t rows_resolve(struct perf_rows *r)
 	return found;
 }
 
-/* Whether one of the first sets lets through what this thread does there, or what is done to it. */
+/* Returns true if one of the first sets passes the events of this thread, or those that concern it.
+ */
 static bool is_covered(const struct perf_rows *r, size_t n_sets, size_t tracepoint, pid_t tid)
 {
 	for (size_t i = 0; i < n_sets; i++) {
@@ -245,7 +246,7 @@ void perf_rows_cover(struct perf_rows *r, pid_t tid, pid_t tgid, bool is_vcpu)
 	struct row_set *s;
 
 	if (r->n_sets + 2 > SETS_MAX)
-		return; /* the last one covers everybody */
+		return; /* the last set covers all threads */
 	if (is_vcpu && r->c->options.tracepoints) {
 		faults_open(r);
 		rows_new = rows_resolve(r);
@@ -255,7 +256,8 @@ void perf_rows_cover(struct perf_rows *r, pid_t tid, pid_t tgid, bool is_vcpu)
 	if (!uncovered)
 		return;
 	s = &r->sets[r->n_sets];
-	/* Those of a module that came late are not filtered: others may need them, too. */
+	/* Rows of a module that was loaded late have no filter, because other sets may need them.
+	 */
 	s->everybody = (rows_before && rows_new) || r->n_sets + 3 > SETS_MAX;
 	for (size_t i = r->c->n_base; i < r->c->n_tracepoints; i++)
 		s->has[i] = !is_covered(r, r->n_sets, i, s->everybody ? NOBODY : tid);

@@ -26,7 +26,7 @@ void perf_sample_describe(enum perf_layout layout, struct perf_event_attr *attr)
 	attr->disabled = 1;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
-	/* Nobody polls: no wake-up, as far as the kernel lets us say so. */
+	/* Nobody polls the ring: asks for as few wake-ups as the kernel allows. */
 	attr->watermark = 1;
 	attr->wakeup_watermark = UINT32_MAX;
 	if (layout == PERF_LAYOUT_FAULT)
@@ -50,7 +50,7 @@ struct cursor {
 	size_t left;
 };
 
-/* NULL: there are fewer left. */
+/* Takes `n` words of the sample. Returns NULL if fewer are left. */
 static const uint8_t *take(struct cursor *c, size_t bytes)
 {
 	const uint8_t *at = c->at;
@@ -94,7 +94,7 @@ static bool frames_read(struct cursor *c, struct perf_stack *out)
 	return true;
 }
 
-/* Registers of the probed place. Returns false if there are none. */
+/* Reads the registers of the probed place. Returns false if there are none. */
 static bool registers_read(struct cursor *c, struct perf_record *out)
 {
 	uint64_t abi, value;
@@ -161,7 +161,7 @@ bool perf_sample_read(enum perf_layout layout, const struct perf_event_header *h
 	return out->raw && (!stack || user_read(&c, stack));
 }
 
-/* The end of each record that is not a sample. */
+/* The fields at the end of each record that is not a sample. */
 struct sample_id {
 	uint32_t tgid, tid;
 	uint64_t time;

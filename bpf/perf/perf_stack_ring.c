@@ -11,18 +11,18 @@
 
 enum {
 	RECORD_BYTES_MAX = 24576,      /* 16 KiB of stack, frames, registers, the tracepoint's */
-	THREAD_RING_BYTES = 128 << 10, /* the newest seven */
+	THREAD_RING_BYTES = 128 << 10, /* holds the newest seven records */
 };
 
 struct perf_stack_ring {
 	int tid, cpu;
-	int anchor_fd; /* owns the ring, and has no hits */
-	int fd;        /* -1: nothing is watched yet */
+	int anchor_fd; /* an event without hits that owns the ring */
+	int fd;        /* -1: no event writes into the ring yet */
 	bool backward;
 	struct perf_event_mmap_page *page;
 	const uint8_t *data;
 	size_t bytes, map_bytes; /* bytes: a power of two */
-	uint64_t tail;           /* a CPU's: read up to here */
+	uint64_t tail;           /* of the ring of a CPU: where the next read begins */
 	size_t peeked;
 	uint8_t record[RECORD_BYTES_MAX];
 };
@@ -53,7 +53,7 @@ static struct perf_stack_ring *ring_open(int tid, int cpu, size_t bytes)
 	r->anchor_fd = event_open(r, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
 	if (r->anchor_fd < 0)
 		goto fail;
-	/* A ring that we cannot write to is overwritten. */
+	/* The kernel overwrites old records in a ring that is mapped read-only. */
 	map = mmap(NULL, r->map_bytes, PROT_READ | (r->backward ? 0 : PROT_WRITE), MAP_SHARED,
 		   r->anchor_fd, 0);
 	if (map == MAP_FAILED)
@@ -125,8 +125,8 @@ static uint64_t head_read(const struct perf_stack_ring *r)
 	return __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* Copies the record at `position`, of which at most `most` bytes exist; 0: there is no sound one.
- */
+/* Copies the record at `position`, which has at most `most` bytes. Returns its size, or 0 if it is
+ * not valid. */
 static size_t record_copy(struct perf_stack_ring *r, uint64_t position, uint64_t most)
 {
 	struct perf_event_header header;
@@ -170,12 +170,12 @@ bool perf_stack_ring_peek(struct perf_stack_ring *r, struct perf_record *record,
 			return false;
 		if (record_parse(r, record, stack))
 			return true;
-		perf_stack_ring_pop(r); /* a loss, which the caller counts by what it misses */
+		perf_stack_ring_pop(r); /* a record of a loss; the caller counts missing stacks */
 	}
 }
 
-/* Records lie from the head, the newest, upwards. One is sound if the head has not come round to it
- * meanwhile, nor could have with the record that is being written now. */
+/* The newest record is at the head, older ones at higher addresses. A record is valid if the kernel
+ * has not overwritten it meanwhile, not even with the record that it writes now. */
 static bool newest_try(struct perf_stack_ring *r, uint64_t from, uint64_t until, bool *overwritten,
 		       struct perf_record *record, struct perf_stack *stack)
 {

@@ -11,13 +11,14 @@
 
 enum {
 	CPU_RING_BYTES = 2 << 20,
-	FILTER_BYTES = 4000, /* the kernel takes a page */
-	FOUND_MAX = 256,     /* until they are handed over */
-	/* perf stamps the two records of one hit one after the other. */
+	FILTER_BYTES = 4000, /* the kernel accepts a page */
+	FOUND_MAX = 256,     /* stacks that wait until they are passed on */
+	/* perf stamps the two records of one hit separately; their times differ by less than this.
+	 */
 	APART_NS = 1000000,
 };
 
-/* A stack with all that it points to. */
+/* A stack and everything that it points to. */
 struct kept_stack {
 	uint64_t time; /* 0: none */
 	struct perf_stack stack;
@@ -115,7 +116,7 @@ static struct watched *watched_find(struct perf_stacks *s, pid_t tid)
 	return NULL;
 }
 
-/* ---- who wakes ---- */
+/* ---- stacks of wakers ---- */
 
 static bool filter_write(const struct perf_stacks *s, char filter[FILTER_BYTES])
 {
@@ -135,7 +136,7 @@ static void cpu_watch(struct perf_stacks *s, size_t cpu, const char *filter)
 		perf_stack_ring_watch(s->cpus[cpu], s->waking->id, filter);
 }
 
-/* More threads than fit into a filter: the wakers of the last ones stay unknown. */
+/* Writes a filter for the threads. The wakers of threads that do not fit into it stay unknown. */
 static void wakers_watch(struct perf_stacks *s)
 {
 	char filter[FILTER_BYTES];
@@ -162,7 +163,7 @@ void perf_stacks_cpu_close(struct perf_stacks *s, size_t cpu)
 	s->cpus[cpu] = NULL;
 }
 
-/* ---- who sleeps ---- */
+/* ---- stacks of sleepers ---- */
 
 int perf_stacks_watch(struct perf_stacks *s, pid_t tid)
 {
@@ -207,9 +208,9 @@ static bool sleeper_keep(struct watched *w, const struct task *task, uint64_t un
 	return true;
 }
 
-/* ---- what is found ---- */
+/* ---- stacks that were found ---- */
 
-/* NULL: no room. */
+/* Returns NULL if there is no room. */
 static struct found *found_add(struct perf_stacks *s, const struct kept_stack *stack)
 {
 	struct found *found = s->n_found < FOUND_MAX ? malloc(sizeof(*found)) : NULL;
@@ -241,7 +242,7 @@ void perf_stacks_slept(struct perf_stacks *s, const struct vs_event *event, cons
 	struct found *found;
 
 	if (!w || !sleeper_keep(w, task, event->time)) {
-		/* Another short wait will do as well. */
+		/* The stack of another short wait is as good. */
 		s->dropped += role == VS_STACK_WAITER;
 		return;
 	}
@@ -258,7 +259,8 @@ void perf_stacks_slept(struct perf_stacks *s, const struct vs_event *event, cons
 	memcpy(found->out.comm, task->comm, sizeof(found->out.comm));
 }
 
-/* The record of the same hit; those of older ones are not needed any more. */
+/* Finds the record of the same hit. Removes records of older hits, which are not needed any more.
+ */
 static bool waker_find(struct perf_stacks *s, const struct vs_event *event,
 		       struct perf_record *record, struct perf_stack *stack)
 {

@@ -129,7 +129,7 @@ bool perf_tracepoint_source(enum tracepoint_users user, size_t index,
 	return false;
 }
 
-/* most: as many bytes as the field may have. */
+/* most: the largest size of the field in bytes. */
 static int field_find(struct tep_event *event, const char *name, size_t most,
 		      struct perf_tracepoint *t, struct vs_tracepoint_field *out)
 {

@@ -101,7 +101,7 @@ int BPF_PROG(vs_rename, struct task_struct *p, const char *comm)
 	return 0;
 }
 
-/* Beside the rename: the thread that calls exec takes over the id of its process's leader. */
+/* An exec also changes thread ids: the caller takes over the id of its process's leader. */
 VS_TRACEPOINT(sched_process_exec)
 int BPF_PROG(vs_exec, struct task_struct *p)
 {
@@ -187,8 +187,8 @@ static __always_inline void user_hit_here(void *ctx)
 VS_USER_PROGRAMS
 
 /*
- * The tasks that existed before us. The loader reads the iterator in pieces that fit into the
- * ring: one byte is written per task, so a read of n bytes names n tasks.
+ * Names the tasks that existed before the capture. The program writes one byte per task, so a read
+ * of n bytes names n tasks. The loader reads as many at once as fit into the ring.
  */
 SEC("iter/task")
 int vs_tasks(struct bpf_iter__task *ctx)

@@ -123,8 +123,8 @@ static __always_inline struct vs_followed *followed_of(__s32 tid, __u32 *slot_ou
 	return bpf_map_lookup_elem(&followed, slot);
 }
 
-/* Moves a thread between the waiter counts; cpu -1: it waits no longer. The exchange pairs every
- * increment with one decrement, whoever comes first. */
+/* Moves a thread between the counts of waiters; cpu -1: it waits no longer. The atomic exchange
+ * gives each increment exactly one decrement, in whatever order programs on several CPUs run. */
 static __always_inline void wait_on(struct vs_followed *f, __s32 cpu)
 {
 	const __s32 before = __sync_lock_test_and_set(&f->waiting_cpu, cpu);
@@ -188,7 +188,7 @@ static __always_inline struct vs_kept_stack *stack_buffer(__u32 slot)
 	return array ? bpf_map_lookup_elem(array, &zero) : NULL;
 }
 
-/* The thread in `slot` sleeps from now on: keep where. It is still the current task. */
+/* Keeps the stack of the thread in `slot`, which goes to sleep and is still the current task. */
 static __always_inline void stack_keep(void *ctx, __u32 slot, __u64 now, __s32 tid, __s32 tgid)
 {
 	struct vs_kept_stack *k = stack_buffer(slot);
@@ -206,12 +206,12 @@ static __always_inline void stack_keep(void *ctx, __u32 slot, __u64 now, __s32 t
 	s->role = VS_STACK_WAITER;
 }
 
-/* Is there room on this host for the stack of one more short wait? */
+/* Returns true if the host may take the stack of one more short wait in this window. */
 static __always_inline bool short_room(__u64 now)
 {
 	const __u64 window = now >> VS_SHORT_WINDOW_LOG2_NS;
 
-	/* The rest of the ring is for long waits, should userspace be late. */
+	/* The rest of the ring is reserved for long waits, in case user space reads it late. */
 	if (bpf_ringbuf_query(&stacks, 0 /* BPF_RB_AVAIL_DATA */) > VS_SHORT_RING_BYTES)
 		return false;
 	if (short_window != window) {
@@ -221,13 +221,13 @@ static __always_inline bool short_room(__u64 now)
 	return __sync_fetch_and_add(&short_taken, 1) < VS_SHORT_PER_WINDOW;
 }
 
-/* Is the stack of this sleep to stand for short ones? */
+/* Returns true if the stack of this sleep is sent as a sample of short ones. */
 static __always_inline bool short_sampled(struct vs_followed *f, __u64 now, __u64 wait_ns)
 {
 	return f->halt != VS_HALT_SLEEP && short_wait_due(&f->short_ns, wait_ns) && short_room(now);
 }
 
-/* `p`, in `slot`, runs again after a sleep of wait_ns. */
+/* Sends the kept stack of `p`, in `slot`, which runs again after a sleep of wait_ns. */
 static __always_inline void stack_send_kept(__u32 slot, struct task_struct *p, __u64 wait_ns,
 					    bool sampled)
 {
@@ -251,7 +251,7 @@ static __always_inline void stack_send_kept(__u32 slot, struct task_struct *p, _
 	s->role = 0;
 }
 
-/* The current task wakes `woken`, which has slept for wait_ns. */
+/* Sends the stack of the current task, which wakes `woken` after a sleep of wait_ns. */
 static __always_inline void stack_send_waker(void *ctx, __s32 woken, __u64 now, __u64 wait_ns)
 {
 	struct task_struct *current = vs_current_task();
@@ -281,7 +281,7 @@ static __always_inline bool is_summary(const struct vs_followed *f)
 	return summary[f->vm & (VS_VMS_MAX - 1)];
 }
 
-/* A followed thread is gone for good, or its slot was never used. */
+/* Frees the slot of a followed thread that has ended, or a slot that was not used. */
 static __always_inline void slot_free(struct vs_followed *f, __u32 slot)
 {
 	f->tid = 0;
@@ -291,7 +291,7 @@ static __always_inline void slot_free(struct vs_followed *f, __u32 slot)
 static __always_inline void unfollow(struct vs_followed *f, __s32 tid, __u32 slot)
 {
 	if (bpf_map_delete_elem(&slots, &tid))
-		return; /* userspace was faster */
+		return; /* user space has removed the thread already */
 	__sync_fetch_and_add(&buckets[tid & (VS_BUCKETS - 1)].n, -1);
 	wait_on(f, -1);
 	slot_free(f, slot);
@@ -310,7 +310,8 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 	__u64 now;
 
 	concerns = f_out;
-	/* Or else the compiler tests both pointers at once by OR, which the verifier forbids. */
+	/* Prevents the compiler from testing both pointers at once by OR, which the verifier
+	 * forbids. */
 	asm volatile("" : "+r"(concerns));
 	if (!concerns && !f_in && !*(volatile __s32 *)&waiting[cpu & (VS_CPUS_MAX - 1)])
 		return 0;
@@ -350,7 +351,7 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 			if (sampled || wait_ns >= wait_threshold_ns)
 				stack_send_kept(in_slot, next, wait_ns, sampled);
 		}
-		/* It runs: a waking that finds it so, on its way to sleep, ends no wait. */
+		/* A later waking that finds the thread still on its CPU ends no wait. */
 		f_in->off_state = 0;
 		if (f_in->halt == VS_HALT_SLEEP)
 			f_in->halt = VS_HALT_NONE;
@@ -416,7 +417,7 @@ int vs_l_look(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* In the waker's context, unlike sched_wakeup, which an idle CPU may see to by itself. */
+/* Runs in the waker's context. sched_wakeup may run on the CPU of the woken task instead. */
 VS_TRACEPOINT(sched_waking)
 int BPF_PROG(vs_h_waking, struct task_struct *p)
 {
@@ -455,7 +456,7 @@ static __always_inline void woken(struct task_struct *p, __u16 type)
 		waker = current_tid();
 	}
 	emit(type, tid, waker, cpu, (__u32)VS_READ(p, prio));
-	/* Woken before it had left its CPU, or for the second time: nothing changes. */
+	/* Nothing changes if it was woken before it left its CPU, or for the second time. */
 	if (!VS_READ(p, on_cpu) && f->waiting_cpu < 0)
 		wait_on(f, (__s32)cpu);
 }
@@ -556,7 +557,7 @@ int BPF_PROG(vs_h_rename, struct task_struct *p, const char *comm)
 	return 0;
 }
 
-/* The thread itself stays followed until its last switch. */
+/* A thread that exits stays followed until its last switch. */
 VS_TRACEPOINT(sched_process_exit)
 int BPF_PROG(vs_h_exit, struct task_struct *p)
 {
@@ -567,7 +568,7 @@ int BPF_PROG(vs_h_exit, struct task_struct *p)
 		announce(p);
 		emit(VS_EVENT_TASK_EXIT, tid, tgid, 0, 0);
 	}
-	/* The last thread: its process id may be given to another process. */
+	/* After the last thread, another process may get this process id. */
 	if (bpf_map_lookup_elem(&processes, &tgid) && !VS_READ_VIA(p, signal, live.counter))
 		bpf_map_delete_elem(&processes, &tgid);
 	return 0;
@@ -577,7 +578,7 @@ static __always_inline __u64 field_read(const void *ctx, const struct vs_tracepo
 {
 	__u64 bytes = f->bytes, value = 0, unused;
 
-	/* Or else the compiler checks another register than it passes on. */
+	/* Prevents the compiler from checking another register than it passes on. */
 	asm volatile("" : "+r"(bytes));
 	if (!bytes || bytes > sizeof(value))
 		return 0;
@@ -604,19 +605,19 @@ static __always_inline void tracepoint_hit(void *ctx)
 	__u32 slot = 0;
 
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
-		return; /* before 5.15: then it cannot be attached with a cookie either */
+		return; /* before Linux 5.15; nothing is attached with a cookie there */
 	t = &tracepoints[bpf_get_attach_cookie(ctx) & (VS_TRACEPOINTS_MAX - 1)];
 	if (!*(volatile __u32 *)&t->type)
-		return; /* others are not attached yet */
+		return; /* other programs are not attached yet */
 	f = followed_of(tid, &slot);
 	if (!f && (t->scope == VS_SCOPE_FOLLOWED || t->scope == VS_SCOPE_BEGIN))
 		return;
-	/* What anyone does may concern any VM, whatever the level of the VM in whose thread it
-	 * happens. */
+	/* Hits of VS_SCOPE_ANYONE may concern any VM, whatever the level of the VM in whose thread
+	 * they happen. */
 	if (!t->always && !(f && t->scope != VS_SCOPE_ANYONE ? !is_summary(f)
 							     : *(volatile __u32 *)&detail_anywhere))
 		return;
-	/* Most entries become no event: then their fields are not read. */
+	/* Most VM-entries become no event. Then their fields are not read. */
 	if (t->type == VS_EVENT_KVM_ENTRY && f && is_summary(f) && exit_end(f->vm, slot, tid))
 		return;
 	e.arg0 = fields_read(ctx, t->arg0);
@@ -646,11 +647,11 @@ SEC("tp")
 int vs_h_tracepoint(void *ctx)
 {
 	tracepoint_hit(ctx);
-	return 1; /* 0 would hide the hit from perf, whoever uses it */
+	return 1; /* 0 would hide the hit from users of perf */
 }
 
-/* Returns whether the hits of the current task concern a slot that takes not those of every task.
- * A slot without VMs takes none. */
+/* Returns true if a slot that takes hits of some tasks only takes those of the current task. A slot
+ * without VMs takes none. */
 static __always_inline bool user_slot_concerns(const struct vs_user_slot *slot, __s32 tid,
 					       bool *is_followed)
 {
@@ -672,7 +673,7 @@ static __always_inline bool hit_window_take(__u32 i, __u64 window, __u32 most)
 	return __sync_fetch_and_add(&hit_windows[i].taken, 1) < most;
 }
 
-/* Is there room on this host for the stack of one more hit? */
+/* Returns true if the host may take the stack of one more hit in this window. */
 static __always_inline bool hit_room(__u32 slot)
 {
 	const __u64 window = bpf_ktime_get_ns() >> VS_SHORT_WINDOW_LOG2_NS;
@@ -682,7 +683,8 @@ static __always_inline bool hit_room(__u32 slot)
 	       hit_window_take(VS_USER_SLOTS_MAX, window, VS_HIT_ALL_PER_WINDOW);
 }
 
-/* Takes the stack of the hit that user_emit() emits next. Returns its number, or 0: none was taken.
+/* Takes the stack of the hit that user_emit() emits next. Returns its number, or 0 if none was
+ * taken.
  */
 static __noinline __u32 hit_stack_take(void *ctx, __u32 slot, __u32 event)
 {
@@ -694,8 +696,8 @@ static __noinline __u32 hit_stack_take(void *ctx, __u32 slot, __u32 event)
 	return stack_send_here(ctx, VS_STACK_HIT, 0, number, event) ? number : 0;
 }
 
-/* Announces the current task, unless the event's last hit on this CPU did that, and no name has
- * been emitted since: it might be this task's. */
+/* Announces the current task, unless the last hit of the event on this CPU did that and no name was
+ * emitted since, which might be a new name of this task. */
 static __always_inline void user_announce(struct vs_user_state *s, struct task_struct *current)
 {
 	const __u64 ids = (__u64)(__u32)VS_READ(current, tgid) << 32 | (__u32)VS_READ(current, pid);
