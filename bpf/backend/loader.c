@@ -382,7 +382,7 @@ void loader_unload(struct loader_object *o)
 	*o = (struct loader_object){0};
 }
 
-/* Loads an object that uses the maps of another instead of new ones. */
+/* Makes an object use the maps of another instead of new ones. */
 static int maps_share(struct bpf_object *object, const struct bpf_object *with)
 {
 	struct bpf_map *map;

@@ -7,7 +7,7 @@
 
 enum { FORMAT_BYTES_MAX = 65536 };
 
-/* Reads the tracepoint's format file, wherever tracefs is mounted. Returns 0, -EACCES if tracefs
+/* Opens the tracepoint's format file, wherever tracefs is mounted. Returns 0, -EACCES if tracefs
  * cannot be read, or -ENOENT. */
 static int format_open(const char *system, const char *name, FILE **out)
 {

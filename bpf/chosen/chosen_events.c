@@ -311,7 +311,8 @@ static void schema_fill(struct resolving *r)
 	}
 }
 
-/* Refuses filters on texts: with enough of them, a host could find out a text by comparisons. */
+/* Refuses filters on values that the limits hide: with enough filters, a host could find out such a
+ * value by comparisons. */
 static int filter_allowed(const struct resolving *r)
 {
 	for (size_t i = 0; i < r->filter.n; i++) {
@@ -356,7 +357,7 @@ static int spec_check(const struct resolving *r)
 	return 0;
 }
 
-/* Finds the text of one event, as the user wrote it. */
+/* Copies the text of one event, as the user wrote it. */
 static void spec_copy(const char *text, size_t at, size_t end, char out[256])
 {
 	size_t len = end - at;

@@ -121,7 +121,7 @@ static int field_value(const struct compiler *c, const struct expr_node *node,
 			 event_common_name(node->index));
 }
 
-/* Parses `field` or `field & constant`. */
+/* Reads the operand `field` or `field & constant`. */
 static int operand(const struct compiler *c, const struct expr_node *node, struct source_field *out,
 		   uint64_t *mask)
 {

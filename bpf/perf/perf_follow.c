@@ -87,7 +87,7 @@ void perf_follow_free(struct perf_follow *f)
 	free(f);
 }
 
-/* Returns the process of a thread, for its release. */
+/* The process whose threads are released. */
 struct release {
 	struct perf_follow *f;
 	pid_t tgid;
@@ -408,7 +408,7 @@ static void switch_replay(struct perf_follow *f, const struct vs_event *e)
 		task_forget(f->tasks, out);
 }
 
-/* Handles that the task on the CPU is not the one that was switched in last. */
+/* Returns true if the task on the CPU is not the one that was switched in last. */
 static bool is_hole(const struct perf_follow *f, const struct vs_event *e)
 {
 	const int32_t running = cpu_waits_running(f->waits, e->cpu);

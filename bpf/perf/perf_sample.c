@@ -50,7 +50,7 @@ struct cursor {
 	size_t left;
 };
 
-/* Takes `n` words of the sample. Returns NULL if fewer are left. */
+/* Takes `bytes` bytes of the sample. Returns NULL if fewer are left. */
 static const uint8_t *take(struct cursor *c, size_t bytes)
 {
 	const uint8_t *at = c->at;

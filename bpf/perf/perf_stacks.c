@@ -136,7 +136,8 @@ static void cpu_watch(struct perf_stacks *s, size_t cpu, const char *filter)
 		perf_stack_ring_watch(s->cpus[cpu], s->waking->id, filter);
 }
 
-/* Writes a filter for the threads. The wakers of threads that do not fit into it stay unknown. */
+/* Watches the wakers of the threads. Wakers of threads that do not fit into the filter stay
+ * unknown. */
 static void wakers_watch(struct perf_stacks *s)
 {
 	char filter[FILTER_BYTES];

@@ -86,7 +86,7 @@ static void file_fail(struct spool_file *f, int err)
 	file_close(f);
 }
 
-/* Chooses a name that is not in use. Returns 0 or -errno. */
+/* Opens a file with a name that is not in use. Returns 0 or -errno. */
 static int file_open(struct spool_file *f)
 {
 	const char *folder = f->spool->options.config->directory;
