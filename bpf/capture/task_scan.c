@@ -10,7 +10,7 @@
 
 #include "proto/proc_file.h"
 
-/* Returns the number that is the entry's name, or 0 if the name is none. */
+/* Returns the entry's name as a number, or 0 if it is not a number. */
 static pid_t entry_id(const struct dirent *entry)
 {
 	return (pid_t)strtol(entry->d_name, NULL, 10);

@@ -149,7 +149,8 @@ static int namer_start(struct opener *o)
 	return 0;
 }
 
-/* Returns true if there is a naming process. Starts one if there is none and it may be started. */
+/* Starts a naming process if there is none and a start is allowed now. Returns true if there is
+ * one. */
 static bool namer_ready(struct opener *o)
 {
 	struct pollfd socket = {.fd = o->socket};

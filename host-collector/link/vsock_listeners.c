@@ -24,7 +24,7 @@ struct listener {
 	struct vsock_listeners *listeners;
 	uint32_t port;
 	bool wanted, polls;
-	int listener; /* a descriptor, or -errno: why there is none */
+	int listener; /* a descriptor, or the -errno of the last attempt to listen */
 	int said;     /* the last error that was logged */
 	uint64_t tried_ms;
 	uv_poll_t poll;

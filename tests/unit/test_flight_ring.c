@@ -269,7 +269,7 @@ static void noise_push(struct ring *r, uint64_t second, size_t len)
 	push(r, second, FRAME_BATCH, &payload);
 }
 
-/* Frames that are larger than a block, or that fill one to its last byte, among small ones. */
+/* Small and large frames, in more rounds through the ring's memory than it has room for at once. */
 static void test_frames_of_all_sizes_come_back_unchanged(void **state)
 {
 	static const size_t sizes[] = {4, 100, 70000, 5, 3000, 200000, 65000, 17};
