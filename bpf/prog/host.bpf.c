@@ -333,9 +333,11 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 		f_out->off_state = state;
 		if (state == 0)
 			wait_on(f_out, (__s32)cpu);
-		else if (state & VS_TASK_DEAD)
+		else if (f_out->waiting_cpu >= 0)
+			wait_on(f_out, -1); /* the kernel did not show the switch to it */
+		if (state & VS_TASK_DEAD)
 			unfollow(f_out, out, out_slot);
-		else if (with_stacks && f_out->flags & VS_FOLLOWED_VCPU)
+		else if (state && with_stacks && f_out->flags & VS_FOLLOWED_VCPU)
 			stack_keep(ctx, out_slot, now, out, f_out->tgid);
 		if (state && f_out->halt == VS_HALT_EXIT)
 			f_out->halt = VS_HALT_SLEEP;
