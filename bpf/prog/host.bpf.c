@@ -334,7 +334,7 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 		if (state == 0)
 			wait_on(f_out, (__s32)cpu);
 		else if (f_out->waiting_cpu >= 0)
-			wait_on(f_out, -1); /* the kernel did not show the switch to it */
+			wait_on(f_out, -1); /* the kernel hid the switch to it */
 		if (state & VS_TASK_DEAD)
 			unfollow(f_out, out, out_slot);
 		else if (state && with_stacks && f_out->flags & VS_FOLLOWED_VCPU)

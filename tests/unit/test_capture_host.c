@@ -415,7 +415,7 @@ static void removal_leaves_no_waiter_behind(void **state)
 	close_host(c);
 }
 
-/* Returns true if the log does not show that `pid` came onto a CPU. */
+/* Returns true if the log has no switch to `pid`. */
 static bool ran_unseen(const struct log *log, pid_t pid)
 {
 	for (size_t i = 0; i < log->n; i++) {
@@ -513,11 +513,11 @@ static void long_waits_bring_the_stacks_of_waiter_and_waker(void **state)
 	}
 	sleep_ms(20);
 	follow(c, child);
-	/* Once without waiting, so that it goes to sleep while it is followed. Again if it then ran
-	 * without being seen: a switch that the kernel shows nobody brings no stack. */
+	/* The first round lets it go to sleep while it is followed. Some kernels hide some switches
+	 * (docs/backends.md); without the switch that ends a wait there is no stack of it. */
 	for (int i = 0; i < 2 || (i < 5 && ran_unseen(log, child)); i++) {
 		if (i > 1)
-			print_message("the kernel did not show a switch: once more\n");
+			print_message("the kernel hid a switch: the child waits once more\n");
 		sleep_ms(i ? WAIT_MS : 0);
 		log->n = log->n_stacks = 0;
 		assert_int_equal(write(to[1], "", 1), 1);
@@ -780,7 +780,7 @@ static void of_short_waits_samples_bring_their_stack(void **state)
 /* Nobody takes stacks for 2 s, in which short waits bring more than there is room for. */
 static void short_waits_leave_room_for_long_ones(void **state)
 {
-	/* Several long waits, because the kernel may not show the end of one. */
+	/* Several long waits, because the kernel may hide the switch that ends one. */
 	enum { SLEEP_MS = 3, SLEEPS = 700, LONG_MS = 3 * THRESHOLD_MS, LONG = 3 };
 	struct capture *c;
 	struct log *log = log_new();
