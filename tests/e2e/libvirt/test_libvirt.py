@@ -128,9 +128,10 @@ class LibvirtTest(unittest.TestCase):
                 descriptors = None
             self.gone("web1")
             time.sleep(0.5)
-            open_now = self.daemon.ask("status")["descriptors"]
-            descriptors = descriptors or open_now
-            self.assertLessEqual(open_now, descriptors, "descriptors leak")
+            descriptors = descriptors or self.daemon.ask("status")["descriptors"]
+            # For a second or two, the daemon may hold a process whose stacks it names.
+            until("the daemon has no more descriptors than after the first cycle",
+                  lambda: self.daemon.ask("status")["descriptors"] <= descriptors)
             until("no process is left behind", lambda: self.children() == ["vcpuscope-libvi"])
         times = sorted(int(line.split()[1]) / 1e3 for line in self.hook_log.read_text().splitlines())
         self.assertGreaterEqual(len(times), 4 * CYCLES)  # prepare, start, started, stopped, release
