@@ -331,7 +331,7 @@ int BPF_PROG(vs_h_switch, bool preempted, struct task_struct *prev, struct task_
 	if (f_out) {
 		f_out->off_time = now;
 		f_out->off_state = state;
-		/* It still waits for a CPU if the kernel hid the switch to it. */
+		/* The thread still counts as waiting if the kernel hid the switch to it. */
 		if (state == 0 || f_out->waiting_cpu >= 0)
 			wait_on(f_out, state ? -1 : (__s32)cpu);
 		if (state & VS_TASK_DEAD)

@@ -513,8 +513,9 @@ static void long_waits_bring_the_stacks_of_waiter_and_waker(void **state)
 	}
 	sleep_ms(20);
 	follow(c, child);
-	/* The first round lets it go to sleep while it is followed. Some kernels hide some switches
-	 * (docs/backends.md); without the switch that ends a wait there is no stack of it. */
+	/* In the first round, the child goes to sleep while it is followed. The capture sends the
+	 * stack of a wait at the switch that ends the wait, and some kernels hide some switches
+	 * (docs/backends.md). */
 	for (int i = 0; i < 2 || (i < 5 && ran_unseen(log, child)); i++) {
 		if (i > 1)
 			print_message("the kernel hid a switch: the child waits once more\n");
